@@ -41,7 +41,7 @@ func TestPlacesAtAGateInACopy(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				g, err := gate.FromItem("default", "slow", items[0])
+				g, err := gate.FromItem("default", "job:slow", items[0])
 				if err != nil || len(g.Entries) != row.places {
 					t.Errorf("the gate holds %+v, %v", g.Entries, err)
 				}
@@ -87,7 +87,7 @@ func TestALineInACopy(t *testing.T) {
 				}
 				l.stop()
 				copied, _ := past{text: out.Bytes()}.restore(t, backup.Options{Resume: row.resume})
-				line, err := copied.Store.Query(t.Context(), gate.Gate{Tenant: "default", Job: "slow"}.Line(10))
+				line, err := copied.Store.Query(t.Context(), gate.Gate{Tenant: "default", Name: "job:slow"}.Line(10))
 				if err != nil || len(line.Items) != row.places {
 					t.Errorf("%d places stand in line, %v; want %d", len(line.Items), err, row.places)
 				}

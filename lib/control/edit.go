@@ -388,9 +388,10 @@ func (s *Service) edit(ctx context.Context, tenant, name string, change func(*jo
 		if changed {
 			err = halfDone(err)
 		}
-		if err == nil && !(old.Def.Overlap.IsZero() && j.Def.Overlap.IsZero()) && !settled.Def.Paused {
-			// A raised limit, a resume, or a claim that was taken away makes room, and a delete ends those that wait. A crash here leaves them to their checks.
-			if err := s.Dispatch.LetInAll(ctx, settled); err != nil {
+		if err == nil && (old.Def.Gated() || j.Def.Gated()) && (!settled.Def.Paused || len(old.Def.Gates)+len(j.Def.Gates) > 0) {
+			// A raised limit, a resume, or a claim that was taken away makes room, and a delete ends those that wait. A pause has others pass at the gates that jobs
+			// name. A crash here leaves them to their checks.
+			if err := s.Dispatch.LetInAll(ctx, settled, old.Def.Gates...); err != nil {
 				s.Log.WarnContext(ctx, "runs that wait are left to their checks", "job", name, "error", err)
 			}
 		}

@@ -44,9 +44,9 @@ func (s *Service) lineOf(ctx context.Context, r run.Run) (Line, error) {
 func (s *Service) gateOf(ctx context.Context, of gate.ID) (gate.Gate, error) {
 	items, err := s.Store.Get(ctx, of.Item())
 	if err != nil {
-		return gate.Gate{}, fmt.Errorf("read the gate of %s: %w", of.Job, err)
+		return gate.Gate{}, fmt.Errorf("read gate %s: %w", of.Name, err)
 	}
-	return gate.FromItem(of.Tenant, of.Job, items[0])
+	return gate.FromItem(of.Tenant, of.Name, items[0])
 }
 
 // inProgress names the first few runs that hold places at a gate.
@@ -61,7 +61,7 @@ func (s *Service) inProgress(ctx context.Context, g gate.Gate) (ids []string, er
 		}
 		standing, err := s.Dispatch.PeekRuns(ctx, some)
 		if err != nil {
-			return nil, fmt.Errorf("read the runs at the gate of %s: %w", g.Job, err)
+			return nil, fmt.Errorf("read the runs at gate %s: %w", g.Name, err)
 		}
 		round.Learn(standing)
 		ids = nil
@@ -138,7 +138,7 @@ func (s *Service) stand(ctx context.Context, shown *Gate, items []store.Item) er
 	var looked []int
 	var some []run.Run
 	for _, item := range items {
-		g, err := gate.FromItem(tenant, name, item)
+		g, err := gate.FromItem(tenant, gate.Name(name), item)
 		if err != nil {
 			s.unreadable(tenant, item, err)
 			continue
@@ -188,13 +188,13 @@ func (s *Service) GateLine(ctx context.Context, tenant, name, key, cursor string
 		return nil, "", refuse(CodeGateNotFound, "there is no gate %s: there is no such job", name)
 	}
 	after, err := readCursor(cursor, func(sort string) bool {
-		_, err := gate.PlaceFromItem(jobName, store.Item{Key: store.Key{Sort: sort}})
+		_, err := gate.PlaceFromItem(gate.Name(jobName), store.Item{Key: store.Key{Sort: sort}})
 		return err == nil
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	of := gate.ID{Tenant: tenant, Job: jobName}
+	of := gate.Own(tenant, jobName)
 	if key != "" {
 		of.Key = gate.KeyAsked(key)
 	}
@@ -231,7 +231,7 @@ func (s *Service) GateLine(ctx context.Context, tenant, name, key, cursor string
 	places := make(map[run.ID]gate.Place, len(items))
 	var some []run.Run
 	for _, item := range items {
-		p, err := gate.PlaceFromItem(jobName, item)
+		p, err := gate.PlaceFromItem(gate.Name(jobName), item)
 		if err != nil {
 			s.unreadable(tenant, item, err)
 			continue

@@ -53,13 +53,17 @@ type atGate struct {
 
 // wanting is a run that wants in.
 type wanting struct {
-	run  run.Run
-	due  int64 // Unix ms
-	def  job.Definition
-	past bool          // no pause holds it, and one holds the line of its job
-	done chan struct{} // closed when what follows stands
+	at     gate.ID
+	run    run.Run
+	due    int64 // Unix ms
+	def    job.Definition
+	units  int           // how much of the limit it wants
+	placed bool          // it has passed narrower gates
+	past   bool          // no pause holds it, and one holds the line of its job
+	done   chan struct{} // closed when what follows stands
 
 	entrance Entrance
+	wider    []gate.ID // where it has left places with the write by which it joined
 	err      error
 }
 
@@ -68,15 +72,55 @@ func (w *wanting) came(to Entrance, err error) {
 	close(w.done)
 }
 
-// Enter has a run pass a gate of its job, whose definition bounds how many are in progress at once. The run is as its start is to be decided
-// over, queued or retrying, Keyed has said which gate it is, and it was due at that time (Unix ms): who enters before its time is in the way of those that are due.
+// Enter has a run pass the gates that its definition has it pass, from narrow to wide: its job's own, where that bounds how many are in progress at once, and the
+// named ones by their names. So no two runs wait for places of one another. The run is as its start is to be decided over, queued or retrying, Keyed has said which
+// own gate it is, and it was due at that time (Unix ms): who enters before its time is in the way of those that are due.
+//
+// A run that waits at one gate keeps the places that it was given at those before. Whoever delivers it again begins with the first, and finds them.
 //
 // Durable with Passed: its place, which it holds until it has ended. A crash behind it leaves the place to the run's next delivery, or to its check.
 // Durable with Joined: that it waits, and its place in line. A crash behind it leaves it to whoever makes room, or to its check.
 // Durable with Skipped: its end. With an error nothing is known; whoever asks again finds what was written.
 func (d *Dispatcher) Enter(ctx context.Context, r run.Run, due int64, def job.Definition) (Entrance, error) {
-	w := &wanting{run: r, due: due, def: def, done: make(chan struct{})}
-	d.visit(gate.Of(r), func(at *atGate) { at.wanting = append(at.wanting, w) })
+	for i, way := range waysOf(r, def) {
+		w := &wanting{at: way.at, run: r, due: due, def: def, units: way.units, placed: i > 0, done: make(chan struct{})}
+		came, err := d.enterOne(ctx, w)
+		if err == nil && came == Skipped && i > 0 { // the places before are free again
+			err = d.Left(ctx, w.run)
+		}
+		for _, at := range w.wider {
+			if err := d.LetIn(ctx, at); err != nil {
+				d.Log.WarnContext(ctx, "who waits for a place that a run has left is not let in yet", "gate", at.Name, "error", err)
+			}
+		}
+		if err != nil || came != Passed {
+			return came, err
+		}
+	}
+	return Passed, nil
+}
+
+// way is a gate that runs of a job pass.
+type way struct {
+	at    gate.ID
+	units int
+}
+
+// waysOf gives the gates that a run passes by its definition, from narrow to wide.
+func waysOf(r run.Run, def job.Definition) []way {
+	var ways []way
+	if !def.Overlap.IsZero() {
+		ways = append(ways, way{gate.OwnGate(r), 1})
+	}
+	for _, use := range def.Gates {
+		ways = append(ways, way{gate.ID{Tenant: r.Tenant, Name: use.Gate}, max(1, use.Units)})
+	}
+	slices.SortFunc(ways, func(a, b way) int { return gate.Compare(a.at.Name, b.at.Name) })
+	return ways
+}
+
+func (d *Dispatcher) enterOne(ctx context.Context, w *wanting) (Entrance, error) {
+	d.visit(w.at, func(at *atGate) { at.wanting = append(at.wanting, w) })
 	<-w.done // bounded too. What was asked for may be written already, so nobody goes away from it halfway, as from a start
 	if w.err != nil && ctx.Err() != nil {
 		return 0, ctx.Err()
@@ -148,7 +192,7 @@ func (e *entering) take(of gate.ID) (calls []*calling, group []*wanting) {
 	}
 	at.wanting = rest
 	slices.SortFunc(group, func(a, b *wanting) int {
-		return cmp.Or(cmp.Compare(a.run.ID.Nominal, b.run.ID.Nominal), strings.Compare(a.run.ID.Random, b.run.ID.Random))
+		return cmp.Or(cmp.Compare(a.run.ID.Nominal, b.run.ID.Nominal), strings.Compare(a.run.ID.Random, b.run.ID.Random), strings.Compare(a.run.ID.Job, b.run.ID.Job))
 	})
 	return calls, group
 }
@@ -168,9 +212,15 @@ func (d *Dispatcher) letGroup(open []*wanting) {
 			}
 			return
 		}
-		round, err := d.readGate(gate.Of(open[0].run))
+		round, err := d.readGate(open[0].at)
 		if err != nil {
 			failed(err)
+			return
+		}
+		if round.Free() {
+			for _, w := range open {
+				w.came(Passed, nil)
+			}
 			return
 		}
 		if err := d.lookPast(open); err != nil {
@@ -233,18 +283,56 @@ func (d *Dispatcher) brief() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), min(tryFor, d.Lease/3))
 }
 
+// readGate reads a gate, and of a named one its definition.
 func (d *Dispatcher) readGate(of gate.ID) (*gate.Round, error) {
-	ctx, cancel := d.brief()
-	defer cancel()
-	items, err := d.Store.Get(ctx, of.Item())
-	if err != nil {
-		return nil, fmt.Errorf("read the gate of %s: %w", of.Job, err)
+	if !of.IsNamed() {
+		g, _, err := d.gateItem(of)
+		return g.Begin(), err
 	}
-	g, err := gate.FromItem(of.Tenant, of.Job, items[0])
+	g, more, err := d.gateItem(of, gate.NamedKey(of.Tenant, of.Name))
 	if err != nil {
 		return nil, err
 	}
-	return g.Begin(), nil
+	if g.Def, err = gate.NamedFromItem(of.Tenant, more[0]); err == nil && !g.Current() {
+		// One call is no snapshot: the definition may be older than the gate.
+		err = d.define(&g)
+	}
+	return g.Begin(), err
+}
+
+// readLine is readGate for whoever lets in: where nobody waits, it needs no definition.
+func (d *Dispatcher) readLine(of gate.ID) (*gate.Round, error) {
+	g, _, err := d.gateItem(of)
+	if err == nil && of.IsNamed() && g.Waiting > 0 {
+		err = d.define(&g)
+	}
+	return g.Begin(), err
+}
+
+// define reads the definition of a named gate that was read before: it is in force until the gate is written again.
+func (d *Dispatcher) define(g *gate.Gate) error {
+	ctx, cancel := d.brief()
+	defer cancel()
+	items, err := d.Store.Get(ctx, gate.NamedKey(g.Tenant, g.Name))
+	if err == nil {
+		g.Def, err = gate.NamedFromItem(g.Tenant, items[0])
+	}
+	if err != nil {
+		return fmt.Errorf("read the definition of gate %s: %w", g.Name, err)
+	}
+	return nil
+}
+
+// gateItem reads the item of a gate, and others beside it.
+func (d *Dispatcher) gateItem(of gate.ID, beside ...store.Key) (gate.Gate, []store.Item, error) {
+	ctx, cancel := d.brief()
+	defer cancel()
+	items, err := d.Store.Get(ctx, append([]store.Key{of.Item()}, beside...)...)
+	if err != nil {
+		return gate.Gate{}, nil, fmt.Errorf("read gate %s: %w", of.Name, err)
+	}
+	g, err := gate.FromItem(of.Tenant, of.Name, items[0])
+	return g, items[1:], err
 }
 
 func (d *Dispatcher) writeGate(round *gate.Round, beside ...store.Op) error {
@@ -279,7 +367,7 @@ func (d *Dispatcher) tidy(round *gate.Round) {
 // admit asks a gate for a run. Where it looks full, the runs of its entries are read, as many as it takes to find room.
 func (d *Dispatcher) admit(round *gate.Round, w *wanting) (gate.Verdict, error) {
 	for {
-		verdict := round.Admit(w.run, w.def.Overlap.Limit, w.past)
+		verdict := round.AdmitUnits(w.run, w.units, w.limit(round), w.past)
 		if verdict != gate.Full {
 			return verdict, nil
 		}
@@ -294,16 +382,16 @@ func (d *Dispatcher) admit(round *gate.Round, w *wanting) (gate.Verdict, error) 
 		standing, err := d.ReadRuns(ctx, unsure)
 		cancel()
 		if err != nil {
-			return 0, fmt.Errorf("read the runs at the gate of %s: %w", w.run.ID.Job, err)
+			return 0, fmt.Errorf("read the runs at gate %s: %w", w.at.Name, err)
 		}
 		round.Learn(standing)
 	}
 }
 
-// Bounded tells whether a run that has ended may have entered the gate of its job, or may do so when it is opened again under the job as it
+// Bounded tells whether a run that has ended may have entered a gate, or may do so when it is opened again under the job as it
 // stands.
 func (d *Dispatcher) Bounded(ctx context.Context, ended run.Run, j job.Job) (bool, error) {
-	if !j.Def.Overlap.IsZero() || ended.Opening != 0 {
+	if j.Def.Gated() || ended.Opening != 0 {
 		return true, nil
 	}
 	def, err := d.definition(ctx, ended)
@@ -313,10 +401,18 @@ func (d *Dispatcher) Bounded(ctx context.Context, ended run.Run, j job.Job) (boo
 	case err != nil:
 		return false, err
 	}
-	return !def.Overlap.IsZero(), nil
+	return def.Gated(), nil
+}
+
+// limit is how much may be in progress at the gate, in units.
+func (w *wanting) limit(round *gate.Round) int {
+	if w.at.IsNamed() {
+		return round.Limit()
+	}
+	return w.def.Overlap.Limit
 }
 
 // countedAs is the name under which metrics have the gate that a run wants to enter.
 func (d *Dispatcher) countedAs(w *wanting) string {
-	return d.Metrics.Gate(gate.Name(w.run.ID.Job), gate.OwnSeries(w.def.Labels))
+	return d.Metrics.Gate(w.at.Name, w.at.IsNamed() || gate.OwnSeries(w.def.Labels))
 }

@@ -141,7 +141,7 @@ func (g *gated) gate() gate.Gate {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	at, err := gate.FromItem("default", "report", items[0])
+	at, err := gate.FromItem("default", "job:report", items[0])
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -23,7 +22,7 @@ func (d *Dispatcher) Expire(ctx context.Context, r run.Run) (run.Run, error) {
 	if err != nil || !ended.Placed {
 		return ended, err
 	}
-	return ended, d.Left(ctx, leaves(r, ended))
+	return ended, d.Left(ctx, asLeft(r, ended))
 }
 
 // expireEach is Expire for the runs of a check: their ends in one call of the store, and each gate is told of all that leave it. What fails is left to the next check.
@@ -48,13 +47,18 @@ func (d *Dispatcher) expireEach(ctx context.Context, late []run.Run) {
 		if warn(of[i], err); err != nil || !ended.Placed {
 			continue
 		}
-		at := slices.IndexFunc(calls, func(c *calling) bool {
-			return c.at == gate.Of(ended) && len(c.gone) < lineBatch
-		})
-		if at < 0 {
-			at, calls = len(calls), append(calls, &calling{at: gate.Of(ended)})
+		gone := asLeft(of[i], ended)
+		ways, err := d.gatesOf(ctx, gone)
+		warn(of[i], err)
+		for _, way := range ways {
+			at := slices.IndexFunc(calls, func(c *calling) bool {
+				return c.at == way && len(c.gone) < lineBatch
+			})
+			if at < 0 {
+				at, calls = len(calls), append(calls, &calling{at: way})
+			}
+			calls[at].gone = append(calls[at].gone, gone)
 		}
-		calls[at].gone = append(calls[at].gone, leaves(of[i], ended))
 	}
 	for _, c := range calls {
 		warn(c.gone[0], d.call(ctx, c))
@@ -81,8 +85,8 @@ func (d *Dispatcher) expiring(ctx context.Context, r run.Run) (*Put, error) {
 	return d.Prepare(ctx, r.Expire(now, def.Kept()), def.On, now)
 }
 
-// leaves is a run that has ended without a start as its gate hears of it: as it stood where it waited in line.
-func leaves(stood, ended run.Run) run.Run {
+// asLeft is a run that has ended without a start as its gates hear of it: as it stood where it waited in line.
+func asLeft(stood, ended run.Run) run.Run {
 	if stood.Waits() {
 		return stood
 	}

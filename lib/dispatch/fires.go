@@ -347,7 +347,7 @@ func (d *Dispatcher) claimHeads(ctx context.Context, epoch uint64, b Bounds, pla
 }
 
 // bounded tells whether the job's definition bounds how many of the runs are in progress.
-func (f *firing) bounded() bool { return !f.Edition.Def.Overlap.IsZero() }
+func (f *firing) bounded() bool { return f.Edition.Def.Gated() }
 
 func (f *firing) blank(nominal int64) run.Run {
 	return run.Run{ID: run.FireID(f.Timer.Job, nominal), Tenant: f.Timer.Tenant}
@@ -488,13 +488,17 @@ func (d *Dispatcher) makeRoom(ctx context.Context, f *firing) {
 	}
 	seen := map[gate.ID]bool{}
 	for _, w := range append([]*wish{f.head}, f.rest...) {
-		at := gate.Of(d.MayHold(ctx, w.run, f.Edition))
-		if w.verdict != run.Placed || w.err != nil || seen[at] {
+		if w.verdict != run.Placed || w.err != nil {
 			continue
 		}
-		seen[at] = true
-		if err := d.LetIn(ctx, at); err != nil { // then the checks of those that wait do it
-			d.Log.WarnContext(ctx, "who waits for a run that is given another place is not let in yet", "job", f.Timer.Job, "error", err)
+		for _, way := range waysOf(d.MayHold(ctx, w.run, f.Edition), f.Edition.Def) {
+			if seen[way.at] {
+				continue
+			}
+			seen[way.at] = true
+			if err := d.LetIn(ctx, way.at); err != nil { // then the checks of those that wait do it
+				d.Log.WarnContext(ctx, "who waits for a run that is given another place is not let in yet", "job", f.Timer.Job, "error", err)
+			}
 		}
 	}
 }

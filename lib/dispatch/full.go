@@ -18,7 +18,7 @@ func (d *Dispatcher) turnAway(round *gate.Round, full []*wanting) (again []*want
 		switch {
 		case w.replaces():
 			replace = append(replace, w)
-		case w.mayJoin(round.Waiting() + len(join)):
+		case w.mayJoin(round, round.Waiting()+len(join)):
 			join = append(join, w)
 		default:
 			skip = append(skip, w)
@@ -39,8 +39,11 @@ func (d *Dispatcher) turnAway(round *gate.Round, full []*wanting) (again []*want
 }
 
 // mayJoin tells whether the run may wait in a line of that many. Nobody skips a run that was opened by hand.
-func (w *wanting) mayJoin(waiting int) bool {
+func (w *wanting) mayJoin(round *gate.Round, waiting int) bool {
 	most, bounded := w.def.Overlap.Waiting()
+	if w.at.IsNamed() {
+		most, bounded = round.MaxWaiting()
+	}
 	return w.run.Spared() || !bounded || waiting < most
 }
 
@@ -50,8 +53,7 @@ func (w *wanting) rank() int64 { return max(w.due, w.run.Created, w.run.Wait.Ran
 // behind sees to runs that their policies skip since others wait. That these do is read from the line, and not from its count: so a place that is of nobody skips nobody, up to a
 // line that is too long to be looked through.
 func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met bool, err error) {
-	of := skip[0].run
-	step, places, standing, _, err := d.whoWaits(of, waiting, run.MaxInTheWay)
+	step, places, standing, _, err := d.whoWaits(skip[0].at, waiting, run.MaxInTheWay)
 	if err != nil {
 		return skip, false, err
 	}
@@ -69,7 +71,7 @@ func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met
 	}
 	var sure []*wanting
 	for _, w := range skip {
-		if len(ahead) == 0 || w.mayJoin(round.Waiting()) || slices.Contains(ahead, w.run.ID) {
+		if len(ahead) == 0 || w.mayJoin(round, round.Waiting()) || slices.Contains(ahead, w.run.ID) {
 			again = append(again, w)
 		} else {
 			sure = append(sure, w)
@@ -79,13 +81,13 @@ func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met
 	return again, len(again) > 0, nil
 }
 
-// whoWaits reads the gate of a run's job and the front of its line anew, once whoever can be is let in. Of a line that is short enough to be looked through, places that are of nobody are gone by
+// whoWaits reads a gate and the front of its line anew, once whoever can be is let in. Of a line that is short enough to be looked through, places that are of nobody are gone by
 // then. more says that the line goes on.
-func (d *Dispatcher) whoWaits(of run.Run, waiting, limit int) (step *letting, places []gate.Place, standing []run.Run, more bool, err error) {
-	if err := d.callIn(&calling{at: gate.Of(of), look: true}, waiting <= lineLook); err != nil {
+func (d *Dispatcher) whoWaits(of gate.ID, waiting, limit int) (step *letting, places []gate.Place, standing []run.Run, more bool, err error) {
+	if err := d.callIn(&calling{at: of, look: true}, waiting <= lineLook); err != nil {
 		return nil, nil, nil, false, err
 	}
-	round, err := d.readGate(gate.Of(of))
+	round, err := d.readGate(of)
 	if err != nil {
 		return nil, nil, nil, false, err
 	}
@@ -95,7 +97,7 @@ func (d *Dispatcher) whoWaits(of run.Run, waiting, limit int) (step *letting, pl
 	for line := round.Gate().Line(limit); len(items) < limit; { // a page may be short
 		page, err := d.Store.Query(ctx, line)
 		if err != nil {
-			return nil, nil, nil, false, fmt.Errorf("read the line of %s: %w", of.ID.Job, err)
+			return nil, nil, nil, false, fmt.Errorf("read the line of gate %s: %w", of.Name, err)
 		}
 		items = append(items, page.Items...)
 		if line.Cursor = page.Cursor; line.Cursor == "" {
@@ -103,7 +105,7 @@ func (d *Dispatcher) whoWaits(of run.Run, waiting, limit int) (step *letting, pl
 		}
 		line.Limit, more = limit-len(items), len(items) >= limit
 	}
-	step = &letting{Dispatcher: d, calling: &calling{at: gate.Of(of), look: true}, round: round}
+	step = &letting{Dispatcher: d, calling: &calling{at: of, look: true}, round: round}
 	places, standing, err = step.places(ctx, items)
 	return step, places, standing, more, err
 }
@@ -120,13 +122,18 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 	}
 	some := all[:min(len(all), joinBatch)]
 	joining := make([]run.Run, len(some))
+	named := round.Gate()
 	past := false
 	for i, w := range some {
 		rank := w.rank()
 		if w.past { // whoever ended since may have found none but held runs in line
 			rank, past = gate.Forward(rank), true
 		}
-		joining[i] = w.run.Join(gate.Name(w.run.ID.Job), rank, now)
+		if w.at.IsNamed() {
+			joining[i] = w.run.JoinNamed(w.at.Name, rank, named.Ahead(w.run.Priority), w.units, w.placed, now)
+		} else {
+			joining[i] = w.run.Join(w.at.Name, rank, now)
+		}
 	}
 	stand, err := d.stand(some, joining)
 	if err != nil {
@@ -135,18 +142,23 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 		}
 		return nil, false
 	}
-	look := past || round.Waiting() == len(stand) || round.Room(some[0].def.Overlap.Limit)
+	look := !round.Closed() && (past || round.Waiting() == len(stand) || round.Room(some[0].limit(round)))
 	for _, r := range joining {
 		round.Join(r, stand[r.ID])
 	}
 	ops, err := round.Puts(d.Now(), d.NewID)
+	var left []store.Op
 	if err == nil {
+		left, err = d.leaveWider(some)
+	}
+	if err == nil {
+		ops = append(ops, left...)
 		// Durable with this write: that they wait, and where. A crash here leaves them to whoever makes room, or to their checks.
 		err = d.writeGate(round, ops...)
 	}
 	if look && (err == nil || passing(err)) {
-		if err := d.callIn(&calling{at: gate.Of(some[0].run), look: true}, false); err != nil {
-			d.Log.Warn("runs that wait are left to their checks", "job", some[0].run.ID.Job, "error", err)
+		if err := d.callIn(&calling{at: some[0].at, look: true}, false); err != nil {
+			d.Log.Warn("runs that wait are left to their checks", "gate", some[0].at.Name, "error", err)
 		}
 	}
 	switch conflict := store.AsConflict(err); {
@@ -156,7 +168,7 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 			w.came(Joined, nil)
 		}
 		return all[len(some):], false
-	case conflict != nil && conflict.Op > 0:
+	case conflict != nil && conflict.Op > 0 && conflict.Op <= 2*len(some):
 		at := (conflict.Op - 1) / 2 // a run and its place are two ops
 		some[at].came(Overtaken, nil)
 		return slices.Concat(all[:at], all[at+1:]), true
@@ -207,7 +219,13 @@ func (d *Dispatcher) skip(round *gate.Round, full []*wanting, ahead []run.ID) {
 			w.came(0, unfit)
 			continue
 		}
-		put, err := d.Prepare(context.Background(), w.run.Overlapping(round.Why(w.def.Overlap.Policy, ahead), now, w.def.Kept()), w.def.On, now)
+		policy := w.def.Overlap.Policy
+		if w.at.IsNamed() {
+			policy = ""
+		}
+		skips := w.run.Overlapping(round.Why(policy, ahead), now, w.def.Kept())
+		skips.Placed, skips.NamedGates = skips.Placed || w.placed, skips.NamedGates || w.at.IsNamed() // whoever comes upon its end makes room at the gates before
+		put, err := d.Prepare(context.Background(), skips, w.def.On, now)
 		if err != nil {
 			w.came(0, err)
 			continue
@@ -220,6 +238,7 @@ func (d *Dispatcher) skip(round *gate.Round, full []*wanting, ahead []run.ID) {
 		switch put := puts[i]; {
 		case put.Won():
 			d.Metrics.GateSkipped.Inc(d.countedAs(w))
+			w.run = put.Run()
 			w.came(Skipped, nil)
 		case store.AsConflict(put.err) != nil:
 			w.came(Overtaken, nil)

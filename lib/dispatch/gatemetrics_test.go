@@ -5,6 +5,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 )
 
@@ -33,5 +34,22 @@ func TestWhatGatesCount(t *testing.T) {
 	g.enter(g.put(3, nil), 2)
 	if in, out := g.Metrics.GateLetIn.Value(metrics.OwnGates), g.Metrics.GateSkipped.Value(metrics.OwnGates); in != 1 || out != 1 {
 		t.Errorf("%d let in and %d skipped of jobs that did not ask for a name, want one each", in, out)
+	}
+}
+
+// A gate that jobs name always counts by its name.
+func TestWhatNamedGatesCount(t *testing.T) {
+	s := newSeveral(t)
+	s.passes("a", job.Overlap{}, nil, use(1))
+	none := 0
+	s.says(func(d *gate.Named) { d.Def = gate.Definition{Limit: 1, MaxWaiting: &none} })
+	s.comes("a", 0)
+	s.comes("a", 1)
+	s.says(func(d *gate.Named) { d.Def.MaxWaiting = nil })
+	s.comes("a", 2)
+	s.over("a", 0)
+	s.says(limited(1))
+	if in, out := s.Metrics.GateLetIn.Value("stripe"), s.Metrics.GateSkipped.Value("stripe"); in != 2 || out != 1 {
+		t.Errorf("%d let in and %d skipped, want two and one", in, out)
 	}
 }

@@ -47,14 +47,14 @@ func (d *Dispatcher) Keyed(ctx context.Context, r run.Run, e *job.Edition) (keye
 	return ended, false, nil
 }
 
-// MayHold gives a run that is to end, or has ended, as one that holds a place at the gate of its job where it may do so: it may have been let in, and never
+// MayHold gives a run that is to end, or has ended, as one that holds a place at a gate where it may do so: it may have been let in, and never
 // started. Where its key cannot be told, those that wait behind it are left to their checks.
 func (d *Dispatcher) MayHold(ctx context.Context, r run.Run, e *job.Edition) run.Run {
-	if r.Placed || e.Def.Overlap.IsZero() {
+	if r.NamedGates = len(e.Def.Gates) > 0; r.Placed || !e.Def.Gated() {
 		return r
 	}
 	key, err := r.GateKey, error(nil)
-	if !r.Waits() {
+	if !r.Waits() || r.Wait.Gate != gate.Name(r.ID.Job) {
 		key, err = d.keyOf(ctx, r, e)
 	}
 	var failed *expression.Failure
@@ -126,7 +126,7 @@ func (d *Dispatcher) keyInput(ctx context.Context, r run.Run, def job.Definition
 func (d *Dispatcher) refresh(ctx context.Context, unended []run.Run, now int64) {
 	seen := map[gate.ID]bool{}
 	for _, r := range unended {
-		at := gate.Of(r)
+		at := gate.OwnGate(r)
 		if at.Key == "" || seen[at] || now < gate.Ages(max(r.Created, r.ID.Nominal)) {
 			continue
 		}
@@ -136,7 +136,7 @@ func (d *Dispatcher) refresh(ctx context.Context, unended []run.Run, now int64) 
 			err = d.writeGate(round)
 		}
 		if err != nil && store.AsConflict(err) == nil { // else another has written it
-			d.Log.WarnContext(ctx, "a gate is not written anew yet", "job", at.Job, "run", r.ID.String(), "error", err)
+			d.Log.WarnContext(ctx, "a gate is not written anew yet", "gate", at.Name, "run", r.ID.String(), "error", err)
 		}
 	}
 }

@@ -10,7 +10,9 @@ import (
 )
 
 // replaces tells whether the run waits in the place of those that waited before it. Whoever stands at the front of a line that a pause holds skips nobody.
-func (w *wanting) replaces() bool { return w.def.Overlap.Policy == job.OverlapQueueLatest && !w.past }
+func (w *wanting) replaces() bool {
+	return w.def.Overlap.Policy == job.OverlapQueueLatest && !w.past && !w.at.IsNamed()
+}
 
 // latest has the latest of runs that found no room wait, in place of those that waited before it: these are skipped by the write by which it joins. Who is earlier than one that waits is skipped,
 // so it does not matter in which order messages come.
@@ -25,7 +27,7 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 		}
 		return append(again, earlier...), met, nil
 	}
-	step, places, standing, more, err := d.whoWaits(newest.run, round.Waiting(), lineLook)
+	step, places, standing, more, err := d.whoWaits(newest.at, round.Waiting(), lineLook)
 	if err != nil {
 		return all, false, err
 	}

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,7 +23,8 @@ type letting struct {
 	whole   bool // the line is looked through, past who stays in it
 	far     bool // who may be let in is looked for further back: a step before this one let in nobody
 	round   *gate.Round
-	job     job.Job
+	job     job.Job            // whose own gate it is
+	jobs    map[string]job.Job // of the runs that wait at a named gate
 	now     int64
 
 	changed bool       // the gate is to be written
@@ -41,7 +43,7 @@ func (l *letting) barren() bool { return len(l.in) == 0 && len(l.ops) > 0 && !l.
 // read reads gate, job and line, and decides.
 func (l *letting) read() error {
 	var err error
-	if l.round, err = l.readGate(l.calling.at); err != nil {
+	if l.round, err = l.readLine(l.calling.at); err != nil {
 		return err
 	}
 	if l.round.Waiting() == 0 {
@@ -52,12 +54,14 @@ func (l *letting) read() error {
 	}
 	ctx, cancel := l.brief()
 	defer cancel()
-	jobs, err := l.Book.Jobs(ctx, l.calling.at.Tenant, l.calling.at.Job)
-	if err != nil {
-		return fmt.Errorf("read job %s, whose runs wait: %w", l.calling.at.Job, err)
-	}
-	if l.job = jobs[0]; l.job.Broken != nil {
-		return l.job.Broken
+	if name, own := gate.OwnOf(l.calling.at.Name); own {
+		jobs, err := l.Book.Jobs(ctx, l.calling.at.Tenant, name)
+		if err != nil {
+			return fmt.Errorf("read job %s, whose runs wait: %w", name, err)
+		}
+		if l.job = jobs[0]; l.job.Broken != nil {
+			return l.job.Broken
+		}
 	}
 	if err := l.leave(ctx); err != nil {
 		return err
@@ -68,20 +72,66 @@ func (l *letting) read() error {
 	return nil
 }
 
-// holds tells whether the pause of the job keeps a run in line.
-func (l *letting) holds(r run.Run) bool { return l.job.Def.Paused && !r.IgnorePause }
+// named tells whether it is a gate that jobs name.
+func (l *letting) named() bool { return l.calling.at.IsNamed() }
 
-// gone tells whether nobody is let in any more.
-func (l *letting) gone() bool { return l.job.Generation == 0 || l.job.Deleted }
+// of is the job of a run that waits.
+func (l *letting) of(r run.Run) job.Job {
+	if l.named() {
+		return l.jobs[r.ID.Job]
+	}
+	return l.job
+}
 
-// limit is how many may be in progress, 0 for any number: as the job says now, whatever it said when a run was claimed.
-func (l *letting) limit() int { return l.job.Def.Overlap.Limit }
+// learn reads the jobs of runs that wait at a named gate. They are read behind the gate: so a pause that stood before it was last written is seen.
+func (l *letting) learn(ctx context.Context, places []gate.Place) error {
+	if !l.named() {
+		return nil
+	}
+	if l.jobs == nil {
+		l.jobs = map[string]job.Job{}
+	}
+	var names []string
+	for _, p := range places {
+		if _, known := l.jobs[p.Run.Job]; !known {
+			l.jobs[p.Run.Job] = job.Job{}
+			names = append(names, p.Run.Job)
+		}
+	}
+	for some := range slices.Chunk(names, store.MaxKeys) {
+		jobs, err := l.Book.Jobs(ctx, l.calling.at.Tenant, some...)
+		if err != nil {
+			return fmt.Errorf("read the jobs whose runs wait at gate %s: %w", l.calling.at.Name, err)
+		}
+		for _, j := range jobs {
+			l.jobs[j.Name] = j
+		}
+	}
+	return nil
+}
+
+// holds tells whether the pause of its job keeps a run in line. So does a job that cannot be read, at a gate of several.
+func (l *letting) holds(r run.Run) bool {
+	j := l.of(r)
+	return j.Def.Paused && !r.IgnorePause || j.Broken != nil
+}
+
+// gone tells whether nobody is let in any more, since the job whose own gate it is was deleted.
+func (l *letting) gone() bool { return !l.named() && (l.job.Generation == 0 || l.job.Deleted) }
+
+// limit is how much may be in progress, in units, 0 for any number: as the job or the gate says now, whatever it said when a run was claimed.
+func (l *letting) limit() int {
+	if l.named() {
+		return l.round.Limit()
+	}
+	return l.job.Def.Overlap.Limit
+}
 
 // leave leaves out who holds no place any more, and takes the places of those that have left the line.
 func (l *letting) leave(ctx context.Context) error {
 	var left []run.Run
 	for _, g := range l.calling.gone {
-		if g.Wait.Gate != "" {
+		if g.Wait.Gate == l.calling.at.Name {
 			left = append(left, g)
 		}
 		if l.round.Leave(g) {
@@ -98,7 +148,7 @@ func (l *letting) leave(ctx context.Context) error {
 		}
 		standing, err := l.ReadRuns(ctx, unsure)
 		if err != nil {
-			return fmt.Errorf("read the runs at the gate of %s: %w", l.calling.at.Job, err)
+			return fmt.Errorf("read the runs at gate %s: %w", l.calling.at.Name, err)
 		}
 		before := l.round.Held()
 		l.round.Learn(standing)
@@ -115,7 +165,7 @@ func (l *letting) leave(ctx context.Context) error {
 	keys = slices.Compact(keys)
 	items, err := l.Store.Get(ctx, keys...)
 	if err != nil {
-		return fmt.Errorf("read places in the line of %s: %w", l.calling.at.Job, err)
+		return fmt.Errorf("read places in the line of gate %s: %w", l.calling.at.Name, err)
 	}
 	items = slices.DeleteFunc(items, func(i store.Item) bool { return !i.Exists() })
 	places, standing, err := l.places(ctx, items)
@@ -134,27 +184,70 @@ func (l *letting) leave(ctx context.Context) error {
 func (l *letting) line(ctx context.Context) error {
 	most := lineBatch
 	switch {
-	case l.gone(), l.limit() == 0:
-	case !l.round.Room(l.limit()) && !l.whole:
+	case l.gone():
+	case (l.round.Closed() || !l.round.Room(l.limit())) && !l.whole:
 		return nil
+	case l.limit() == 0:
 	default:
-		most = min(lineBatch, max(1, l.limit()-l.round.Held()))
+		most = min(lineBatch, max(1, l.limit()-l.round.Units()))
 	}
 	limit := most + 1
 	if l.whole || l.far {
 		limit = lineLook
 	}
-	page, err := l.Store.Query(ctx, l.round.Gate().Line(limit))
-	if err != nil {
-		return fmt.Errorf("read the line of %s: %w", l.calling.at.Job, err)
+	var seen seenLine
+	for line := l.round.Gate().Line(limit); ; line.Limit = lineLook {
+		page, err := l.Store.Query(ctx, line)
+		if err != nil {
+			return fmt.Errorf("read the line of gate %s: %w", l.calling.at.Name, err)
+		}
+		if err := l.page(ctx, page.Items, &seen); err != nil {
+			return err
+		}
+		line.Cursor, seen.more = page.Cursor, page.Cursor != ""
+		if seen.pages++; line.Cursor == "" || !l.named() || seen.stays || seen.held == 0 || !l.round.Room(l.limit()) || seen.pages == linePages {
+			break
+		}
 	}
-	places, standing, err := l.places(ctx, page.Items)
+	more := seen.first != nil || seen.more
+	if seen.first == nil {
+		seen.first = &seen.last
+	}
+	if before := l.round.Waiting(); seen.any || !more {
+		l.round.Ahead(*seen.first, more)
+		l.changed = l.changed || before != l.round.Waiting()
+	}
+	l.again = more && l.changed && !seen.noRoom && (l.gone() || l.round.Room(l.limit()))
+	return nil
+}
+
+// linePages is how many pages of a named gate's line are looked through for a run that can be let in, past those that the pauses of their jobs hold.
+const linePages = 20
+
+// seenLine is what was seen of a line, from its front on.
+type seenLine struct {
+	first  *gate.Place // that stays
+	last   gate.Place
+	any    bool // there was one
+	more   bool // the line goes on
+	held   int  // those that stay since their jobs are paused: others pass them
+	stays  bool // one stays that nobody passes
+	noRoom bool // since there is no room for it
+	pages  int
+}
+
+// page decides over a page of the line.
+func (l *letting) page(ctx context.Context, items []store.Item, seen *seenLine) error {
+	places, standing, err := l.places(ctx, items)
 	if err != nil {
 		return err
 	}
-	var first *gate.Place // that stays
+	if err := l.learn(ctx, places); err != nil {
+		return err
+	}
 	for i, p := range places {
 		by := standing[i]
+		seen.any, seen.last = true, p
 		taken := slices.ContainsFunc(l.ops, func(op store.Op) bool { return op.Key == p.Key(l.calling.at.Tenant) })
 		switch {
 		case taken:
@@ -170,47 +263,70 @@ func (l *letting) line(ctx context.Context) error {
 			}
 		case p.Named(by) && by.Expired(l.now):
 			if len(l.ended) < lineBatch {
-				l.ended = append(l.ended, by.Expire(l.now, l.job.Def.Kept()))
+				l.ended = append(l.ended, by.Expire(l.now, l.of(by).Def.Kept()))
 				l.strike(p)
 				continue
 			}
 		case !p.Named(by):
 			l.strike(p)
 			continue
-		case len(l.in) < lineBatch && !l.gone() && !l.holds(by) && first == nil && l.round.Call(p, by, l.limit()) == gate.LetIn:
-			l.in, l.waited = append(l.in, by.LetIn(l.now)), append(l.waited, l.now-by.Wait.Since)
-			l.ops = append(l.ops, store.Op{Kind: store.Delete, Key: p.Key(l.calling.at.Tenant), If: store.Any})
-			l.changed = true
+		case l.holds(by) && (l.named() || by.Released != 0):
+			if seen.held++; seen.first == nil {
+				seen.first = &p
+			}
 			continue
+		case len(l.in) < lineBatch && !l.gone() && !l.holds(by) && !seen.stays:
+			if l.round.Call(p, by, l.limit()) == gate.LetIn {
+				l.in, l.waited = append(l.in, by.LetIn(l.now)), append(l.waited, l.now-by.Wait.Since)
+				l.ops = append(l.ops, store.Op{Kind: store.Delete, Key: p.Key(l.calling.at.Tenant), If: store.Any})
+				l.changed = true
+				continue
+			}
+			seen.noRoom = true
 		}
-		if first == nil {
-			first = &p
+		if seen.stays = true; seen.first == nil {
+			seen.first = &p
 		}
 		if !l.whole && !l.gone() {
 			break
 		}
 	}
-	more := first != nil || page.Cursor != ""
-	if first == nil && len(places) > 0 {
-		first = &places[len(places)-1]
-	}
-	if first == nil {
-		first = &gate.Place{}
-	}
-	if before := l.round.Waiting(); len(places) > 0 || !more {
-		l.round.Ahead(*first, more)
-		l.changed = l.changed || before != l.round.Waiting()
-	}
-	l.again = more && l.changed && (l.gone() || l.round.Room(l.limit()))
 	return nil
 }
 
 // deleted tells whether a run that waits is of a job that was deleted, though another may have its name by now.
 func (l *letting) deleted(r run.Run) bool {
-	if r.ID.OnDemand() {
-		return DeletedFor(l.job, r)
+	return waitsForNone(l.of(r), r)
+}
+
+// waitsForNone tells whether a run that waits in line is of a job that was deleted.
+func waitsForNone(j job.Job, r run.Run) bool {
+	switch {
+	case j.Broken != nil:
+		return false
+	case r.ID.OnDemand():
+		return DeletedFor(j, r)
 	}
-	return l.gone() || l.job.Gone(r.Generation)
+	return j.Generation == 0 || j.Deleted || j.Gone(r.Generation)
+}
+
+// leaveNarrower tells the gates that runs had passed before this one which have ended in its line. What fails is left to the checks of those that wait there.
+func (l *letting) leaveNarrower() {
+	if !l.named() {
+		return
+	}
+	for _, r := range l.ended {
+		ctx, cancel := l.brief()
+		ways, err := l.gatesOf(ctx, r)
+		for _, at := range ways {
+			if gate.Compare(at.Name, l.calling.at.Name) < 0 {
+				err = errors.Join(err, l.call(ctx, &calling{at: at, gone: []run.Run{r}}))
+			}
+		}
+		if cancel(); err != nil {
+			l.Log.Warn("who waits for a run that has ended in line is not let in yet", "run", r.ID.String(), "error", err)
+		}
+	}
 }
 
 // places gives the places of items, and the runs that they are of, as they stand. What is no place is left where it is.
@@ -218,7 +334,7 @@ func (l *letting) places(ctx context.Context, items []store.Item) ([]gate.Place,
 	var places []gate.Place
 	var runs []run.Run
 	for _, item := range items {
-		p, err := gate.PlaceFromItem(l.calling.at.Job, item)
+		p, err := gate.PlaceFromItem(l.calling.at.Name, item)
 		if err != nil {
 			l.Log.ErrorContext(ctx, "a place in a line is unreadable", "key", item.Key.String(), "error", err)
 			continue
@@ -227,7 +343,7 @@ func (l *letting) places(ctx context.Context, items []store.Item) ([]gate.Place,
 	}
 	standing, err := l.ReadRuns(ctx, runs)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the runs in the line of %s: %w", l.calling.at.Job, err)
+		return nil, nil, fmt.Errorf("read the runs in the line of gate %s: %w", l.calling.at.Name, err)
 	}
 	return places, standing, nil
 }
@@ -274,7 +390,7 @@ func (l *letting) write() error {
 		}
 		return err
 	}
-	name := l.Metrics.Gate(gate.Name(l.calling.at.Job), gate.OwnSeries(l.job.Def.Labels))
+	name := l.Metrics.Gate(l.calling.at.Name, l.named() || gate.OwnSeries(l.job.Def.Labels))
 	for i := range l.in {
 		l.in[i].Version = versions[1+i]
 		l.Metrics.GateLetIn.Inc(name)
@@ -290,10 +406,10 @@ func (l *letting) write() error {
 
 // gauge shows how a gate that has series of its own stands. All others together have none: what each process last saw of each does not add up.
 func (d *Dispatcher) gauge(g gate.Gate, labels map[string]string) {
-	if !gate.OwnSeries(labels) || g.Key != "" { // of the gates of several values, none shows how they all stand
+	if !g.ID().IsNamed() && (!gate.OwnSeries(labels) || g.Key != "") { // of the gates of several values, none shows how they all stand
 		return
 	}
-	name := d.Metrics.Gate(gate.Name(g.Job), true)
+	name := d.Metrics.Gate(g.Name, true)
 	if name == metrics.Other {
 		return
 	}

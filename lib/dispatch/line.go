@@ -40,7 +40,7 @@ type calling struct {
 	err  error
 }
 
-// Left tells the gate of a run's job that the run has ended, or waits there no longer, so that the next in line are let in. gone is the run as it has
+// Left tells the gates of a run that it has ended, or waits there no longer, so that the next in line are let in. gone is the run as it has
 // ended; of one that waited, or that may have been let in and not started, as it stood before. It is called before the message of the run is deleted.
 //
 // Durable afterwards: whoever there is room for is let in. A crash before leaves it to the run's message, which comes again, or to the checks of those
@@ -49,7 +49,38 @@ func (d *Dispatcher) Left(ctx context.Context, gone run.Run) error {
 	if gone.ID.IsStep() {
 		return d.followEnd(ctx, gone)
 	}
-	return d.call(ctx, &calling{at: gate.Of(gone), gone: []run.Run{gone}})
+	ways, err := d.gatesOf(ctx, gone)
+	if err != nil {
+		return err
+	}
+	for _, at := range ways {
+		err = errors.Join(err, d.call(ctx, &calling{at: at, gone: []run.Run{gone}}))
+	}
+	return err
+}
+
+// gatesOf gives the gates that a run leaves which has ended, from narrow to wide: those of its definition. Where that is gone, only its job's own gate is known, and where
+// the run waited. A run that passes its job's own gate alone has no definition read.
+func (d *Dispatcher) gatesOf(ctx context.Context, gone run.Run) ([]gate.ID, error) {
+	if !gone.NamedGates {
+		return []gate.ID{gate.OwnGate(gone)}, nil
+	}
+	edition, err := d.Book.Edition(ctx, gone.Tenant, gone.ID.Job, gone.Generation)
+	switch {
+	case errors.Is(err, job.ErrNotFound), errors.Is(err, record.ErrBroken), errors.Is(err, record.ErrNewer):
+	case err != nil:
+		return nil, fmt.Errorf("read the definition of run %s, which leaves its gates: %w", gone.ID, err)
+	case len(edition.Def.Gates) > 0:
+		var at []gate.ID
+		for _, way := range waysOf(gone, edition.Def) {
+			at = append(at, way.at)
+		}
+		return at, nil
+	}
+	if at := gate.Of(gone); at.IsNamed() {
+		return []gate.ID{gate.OwnGate(gone), at}, nil
+	}
+	return []gate.ID{gate.OwnGate(gone)}, nil
 }
 
 // LetIn lets in whoever waits at a gate and can be, after a look at all that hold places: for edits and checks, and after anything else that may
@@ -61,9 +92,17 @@ func (d *Dispatcher) LetIn(ctx context.Context, at gate.ID) error {
 // lineKeys is at how many values of a key those that wait are let in for an edit, before what is left is for their checks.
 const lineKeys = 1000
 
-// LetInAll is LetIn at all gates of a job: that of all runs, and where one of its definitions has had a key, those of the values for which runs wait.
-func (d *Dispatcher) LetInAll(ctx context.Context, j job.Job) error {
-	err := d.LetIn(ctx, gate.ID{Tenant: j.Tenant, Job: j.Name})
+// LetInAll is LetIn at all gates of a job: its own for all runs, where one of its definitions has had a key those of the values for which runs wait, and those that it
+// names, or has named before.
+func (d *Dispatcher) LetInAll(ctx context.Context, j job.Job, before ...job.GateUse) error {
+	err := d.LetIn(ctx, gate.Own(j.Tenant, j.Name))
+	seen := map[string]bool{}
+	for _, use := range slices.Concat(j.Def.Gates, before) {
+		if !seen[use.Gate] {
+			seen[use.Gate] = true
+			err = errors.Join(err, d.LetIn(ctx, gate.ID{Tenant: j.Tenant, Name: use.Gate}))
+		}
+	}
 	if !j.Keyed {
 		return err
 	}
@@ -76,7 +115,7 @@ func (d *Dispatcher) LetInAll(ctx context.Context, j job.Job) error {
 		if failed != nil || key == "" {
 			return errors.Join(err, failed)
 		}
-		err = errors.Join(err, d.LetIn(ctx, gate.ID{Tenant: j.Tenant, Job: j.Name, Key: key}))
+		err = errors.Join(err, d.LetIn(ctx, gate.ID{Tenant: j.Tenant, Name: gate.Name(j.Name), Key: key}))
 		after = key
 	}
 	d.Log.WarnContext(ctx, "runs wait for more values of the key than an edit lets in: the others are left to their checks", "job", j.Name)
@@ -91,7 +130,7 @@ func (d *Dispatcher) nextLine(ctx context.Context, j job.Job, after string) (str
 			return "", fmt.Errorf("read the lines of %s: %w", j.Name, err)
 		}
 		for _, item := range page.Items {
-			p, err := gate.PlaceFromItem(j.Name, item)
+			p, err := gate.PlaceFromItem(gate.Name(j.Name), item)
 			if err == nil && p.Gate != "" {
 				return p.Gate, nil
 			}
@@ -133,7 +172,7 @@ func (d *Dispatcher) callGroup(group []*calling) {
 
 func compareGone(a, b []run.Run) int {
 	return slices.CompareFunc(a, b, func(a, b run.Run) int {
-		return cmp.Or(cmp.Compare(a.ID.Nominal, b.ID.Nominal), strings.Compare(a.ID.Random, b.ID.Random), cmp.Compare(a.Version, b.Version))
+		return cmp.Or(cmp.Compare(a.ID.Nominal, b.ID.Nominal), strings.Compare(a.ID.Random, b.ID.Random), strings.Compare(a.ID.Job, b.ID.Job), cmp.Compare(a.Version, b.Version))
 	})
 }
 
@@ -155,6 +194,7 @@ func (d *Dispatcher) callIn(c *calling, whole bool) error {
 			if err := d.sendLetIn(step.in, false); err != nil {
 				return err
 			}
+			step.leaveNarrower()
 			if !step.again {
 				return d.sendLetIn(unsure, true)
 			}
@@ -228,6 +268,14 @@ func (d *Dispatcher) tend(ctx context.Context, waiting []run.Run) ([]Outgoing, e
 		return nil, err
 	}
 	standing = slices.DeleteFunc(standing, func(r run.Run) bool { return !r.Waits() })
+	if standing, err = d.endDeleted(ctx, standing); err != nil {
+		return nil, err
+	}
+	for _, r := range standing {
+		if err := d.leaveWiderStill(ctx, r); err != nil {
+			return nil, err
+		}
+	}
 	keys := make([]store.Key, len(standing))
 	for i, r := range standing {
 		keys[i] = gate.PlaceOf(r).Key(r.Tenant)
@@ -252,9 +300,9 @@ func (d *Dispatcher) tend(ctx context.Context, waiting []run.Run) ([]Outgoing, e
 			g = round.Gate()
 			gates[at] = g
 		}
-		if !places[i].Exists() || g.Waiting == 0 || g.Front > r.Wait.Rank {
+		if !places[i].Exists() || g.Waiting == 0 || g.Front > gate.PlaceOf(r).Rank {
 			lost = append(lost, r)
-		} else if r.IgnorePause && !gate.PlaceOf(r).Forwarded() {
+		} else if r.IgnorePause && !at.IsNamed() && !gate.PlaceOf(r).Forwarded() {
 			paused, err := d.paused(r)
 			if err != nil {
 				return nil, err

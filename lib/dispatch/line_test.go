@@ -108,7 +108,7 @@ func (g *gated) waits(runs []run.Run) (n []int) {
 // places gives how many places stand.
 func (g *gated) places() int {
 	g.t.Helper()
-	page, err := g.Store.Query(g.t.Context(), gate.Gate{Tenant: "default", Job: "report"}.Line(0))
+	page, err := g.Store.Query(g.t.Context(), gate.Gate{Tenant: "default", Name: "job:report"}.Line(0))
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestG2_EditsOfTheLimit(t *testing.T) {
 	g.sent()
 	letIn := func() {
 		t.Helper()
-		if err := g.LetIn(t.Context(), gate.ID{Tenant: "default", Job: "report"}); err != nil {
+		if err := g.LetIn(t.Context(), gate.ID{Tenant: "default", Name: "job:report"}); err != nil {
 			t.Fatal(err)
 		}
 		g.sound(runs)
@@ -384,7 +384,7 @@ func TestG2_ManyAreLetInTogether(t *testing.T) {
 	g.sent()
 	g.define(queueing(100))
 	before := g.gate().Version
-	if err := g.LetIn(t.Context(), gate.ID{Tenant: "default", Job: "report"}); err != nil {
+	if err := g.LetIn(t.Context(), gate.ID{Tenant: "default", Name: "job:report"}); err != nil {
 		t.Fatal(err)
 	}
 	if sent := g.sent(); len(sent) != 99 || sent[0] != 1 || sent[98] != 99 {

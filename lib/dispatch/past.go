@@ -11,7 +11,7 @@ import (
 // the gate. One that is paused behind the read has its run join as any other, until its check looks again.
 func (d *Dispatcher) lookPast(group []*wanting) error {
 	ignoring := slices.ContainsFunc(group, func(w *wanting) bool { return w.run.IgnorePause })
-	if !ignoring {
+	if !ignoring || group[0].at.IsNamed() { // where those that a pause holds are passed over
 		return nil
 	}
 	paused, err := d.paused(group[0].run)

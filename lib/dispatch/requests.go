@@ -167,7 +167,7 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		switch {
 		case w.err != nil:
 			late = append(late, timer.NewCheck(tenant, w.run.ID, b.Resume))
-		case w.verdict == run.Claimed && w.run.State.Ended() && !jobs[w.run.ID.Job].Def.Overlap.IsZero():
+		case w.verdict == run.Claimed && w.run.State.Ended() && jobs[w.run.ID.Job].Def.Gated():
 			if err := d.Left(ctx, w.run); err != nil { // then the checks of those that wait do it
 				d.Log.WarnContext(ctx, "who waits for a run's end is not let in yet", "run", w.run.ID.String(), "error", err)
 			}

@@ -13,7 +13,7 @@ import (
 // Gate is a gate as it stands in the store: who was let in, and whether others wait.
 type Gate struct {
 	Tenant  string    `cbor:"-"`
-	Job     string    `cbor:"-"` // whose own gate it is
+	Name    string    `cbor:"-"` // job:NAME for a job's own
 	Key     string    `cbor:"-"` // as KeyOf gives it, where the job has a gate for each value of a key
 	Version uint64    `cbor:"-"` // of its item: grows with every write; 0 where nobody has entered yet
 	Expires time.Time `cbor:"-"` // when its item may be cleaned up, unless it is written before
@@ -24,6 +24,11 @@ type Gate struct {
 	// What older versions gave twice to one run makes it too high, until the line has been seen to its end.
 	Waiting int   `cbor:"2,keyasint,omitempty"`
 	Front   int64 `cbor:"3,keyasint,omitempty"` // no place has a lower rank
+
+	Jobs  []string `cbor:"4,keyasint,omitempty"` // of a named gate: the names that its entries refer to
+	Under int64    `cbor:"5,keyasint,omitempty"` // of a named gate: the generation of the definition under which it was last written, 0 for none
+
+	Def Named `cbor:"-"` // of a named gate: as it was read; Version 0 where there is none
 }
 
 // Entry is a place that a run was given in one of its openings, claimed for one generation.
@@ -35,32 +40,43 @@ type Entry struct {
 	// Generation is the run's when it entered. An edit may take the claim of a run that has not started, and give it again in the same opening:
 	// whoever saw it taken has left this entry out, or is about to, so the run enters anew.
 	Generation int64 `cbor:"4,keyasint,omitempty"`
+
+	Of    int `cbor:"5,keyasint,omitempty"` // at a named gate: which of Gate.Jobs the run is of, counted from 1
+	Units int `cbor:"6,keyasint,omitempty"` // how much of the limit it takes; 0 stands for 1
+
+	Job string `cbor:"-"` // that name; "" at a job's own gate
 }
 
+// units is how much of the limit the entry takes.
+func (e Entry) units() int { return max(1, e.Units) }
+
 // Name is how a job's own gate is called wherever a gate is named.
-func Name(job string) string { return "job:" + job }
+func Name(job string) string { return ownPrefix + job }
 
 // Key is where the gate of all runs of a job stands.
-func Key(tenant, job string) store.Key { return ID{tenant, job, ""}.Item() }
+func Key(tenant, job string) store.Key { return Own(tenant, job).Item() }
 
 // ID names the gate.
-func (g Gate) ID() ID { return ID{g.Tenant, g.Job, g.Key} }
+func (g Gate) ID() ID { return ID{g.Tenant, g.Name, g.Key} }
 
 // Records are the structs that this package stores, by what their partitions begin with.
 func Records() map[string]any {
 	return map[string]any{"gate": Gate{}, "line": standing{}, "gates": Named{}}
 }
 
-// FromItem reads a gate of a job. An item that is not there gives one without entries, of version 0.
-func FromItem(tenant, job string, item store.Item) (Gate, error) {
-	g := Gate{Tenant: tenant, Job: job, Key: keyFrom(item.Sort)}
+// FromItem reads a gate of that name. An item that is not there gives one without entries, of version 0.
+func FromItem(tenant, name string, item store.Item) (Gate, error) {
+	g := Gate{Tenant: tenant, Name: name, Key: keyFrom(item.Sort)}
 	if !item.Exists() {
 		return g, nil
 	}
 	if err := record.Decode(item.Value, &g); err != nil {
-		return Gate{}, fmt.Errorf("gate %s: %w", Name(job), err)
+		return Gate{}, fmt.Errorf("gate %s: %w", name, err)
 	}
-	g.Tenant, g.Job, g.Key, g.Version, g.Expires = tenant, job, keyFrom(item.Sort), item.Version, item.Expires
+	g.Tenant, g.Name, g.Key, g.Version, g.Expires = tenant, name, keyFrom(item.Sort), item.Version, item.Expires
+	if err := g.unpack(); err != nil {
+		return Gate{}, fmt.Errorf("gate %s: %w", name, err)
+	}
 	return g, nil
 }
 
@@ -94,6 +110,7 @@ func Ages(entered int64) int64 { return entered + (KeepKey - KeepAhead).Millisec
 
 // Put gives the write of the gate at now, under the condition that what was read (g.Version) still stands.
 func (g Gate) Put(now time.Time, attempt uint64) (store.Op, error) {
+	g.pack()
 	value, err := record.Encode(g)
 	if err != nil {
 		return store.Op{}, err
@@ -103,4 +120,10 @@ func (g Gate) Put(now time.Time, attempt uint64) (store.Op, error) {
 }
 
 // Run is the ID of the run that an entry is of.
-func (g Gate) Run(e Entry) run.ID { return run.ID{Job: g.Job, Nominal: e.Nominal, Random: e.Random} }
+func (g Gate) Run(e Entry) run.ID {
+	name := e.Job
+	if own, ok := OwnOf(g.Name); ok {
+		name = own
+	}
+	return run.ID{Job: name, Nominal: e.Nominal, Random: e.Random}
+}

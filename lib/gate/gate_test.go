@@ -46,7 +46,7 @@ func entry(r run.Run) gate.Entry {
 }
 
 func of(runs ...run.Run) gate.Gate {
-	g := gate.Gate{Tenant: "acme", Job: "report", Version: 3}
+	g := gate.Gate{Tenant: "acme", Name: "job:report", Version: 3}
 	for _, r := range runs {
 		g.Entries = append(g.Entries, entry(r))
 	}
@@ -362,16 +362,16 @@ func TestTheRecord(t *testing.T) {
 			if op.If != store.At(store.Item{Version: 3}) || op.Attempt != 5 || op.Expires != now.Add((5*365+60)*24*time.Hour) {
 				t.Errorf("written as %+v", op)
 			}
-			back, err := gate.FromItem("acme", "report", store.Item{Key: op.Key, Version: 3, Value: op.Value})
-			if err != nil || !slices.Equal(back.Entries, g.Entries) || back.Version != 3 || back.Tenant != "acme" || back.Job != "report" {
+			back, err := gate.FromItem("acme", "job:report", store.Item{Key: op.Key, Version: 3, Value: op.Value})
+			if err != nil || !slices.Equal(back.Entries, g.Entries) || back.Version != 3 || back.Tenant != "acme" || back.Name != "job:report" {
 				t.Errorf("read back as %+v, %v", back, err)
 			}
 		})
 	}
-	if g, err := gate.FromItem("acme", "report", store.Item{}); err != nil || g.Version != 0 || g.Job != "report" || len(g.Entries) != 0 {
+	if g, err := gate.FromItem("acme", "job:report", store.Item{}); err != nil || g.Version != 0 || g.Name != "job:report" || len(g.Entries) != 0 {
 		t.Errorf("a gate that nobody has entered: %+v, %v", g, err)
 	}
-	if _, err := gate.FromItem("acme", "report", store.Item{Version: 1, Value: []byte("no record")}); err == nil {
+	if _, err := gate.FromItem("acme", "job:report", store.Item{Version: 1, Value: []byte("no record")}); err == nil {
 		t.Error("what is no record was read")
 	}
 	if key := gate.Key("acme", "report"); key.Partition != "gate#acme#job:report" || key.Sort != "-" {

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"regexp"
@@ -11,14 +12,50 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
-// ID names a gate: a job's own, or where the job has one for each value of a key, that of a value.
+// ID names a gate: one that jobs name, or a job's own, or where the job has one for each value of a key, that of a value.
 type ID struct {
-	Tenant, Job string
-	Key         string // as KeyOf gives it; "" for the gate of all runs
+	Tenant string
+	Name   string // job:NAME for a job's own
+	Key    string // as KeyOf gives it; "" for the gate of all runs
 }
 
-// Of is the gate that a run names as the one where it waits, or has been let in.
-func Of(r run.Run) ID { return ID{r.Tenant, r.ID.Job, r.GateKey} }
+// Own is the gate of all runs of a job.
+func Own(tenant, job string) ID { return ID{Tenant: tenant, Name: Name(job)} }
+
+// OwnOf gives the job whose own gate has a name; false where it is a gate that jobs name.
+func OwnOf(name string) (job string, own bool) { return strings.CutPrefix(name, ownPrefix) }
+
+// ownPrefix is what the name of a job's own gate begins with. No name of another holds a colon.
+const ownPrefix = "job:"
+
+// IsNamed tells whether it is a gate that jobs name.
+func (i ID) IsNamed() bool { return !strings.HasPrefix(i.Name, ownPrefix) }
+
+// Of is the gate that a run names as the one where it waits, or of its job's own gates the one where it has been let in.
+func Of(r run.Run) ID {
+	if r.Waits() && r.Wait.Gate != Name(r.ID.Job) {
+		return ID{Tenant: r.Tenant, Name: r.Wait.Gate}
+	}
+	return OwnGate(r)
+}
+
+// OwnGate is the own gate of a run's job that the run is at, or enters.
+func OwnGate(r run.Run) ID { return ID{r.Tenant, Name(r.ID.Job), r.GateKey} }
+
+// Compare orders gates of one run as it passes them, from narrow to wide: its job's own, then named ones by their names.
+func Compare(a, b string) int {
+	return cmp.Or(-compareBool(strings.HasPrefix(a, ownPrefix), strings.HasPrefix(b, ownPrefix)), strings.Compare(a, b))
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
 
 // What a key begins with: one that stands for itself, and one of which only the hash is kept. So no hash is taken for a value that looks like it.
 const (
@@ -69,13 +106,13 @@ var (
 // all is where the gate of all runs stands, before those of values.
 const all = "-"
 
-// Item is where the gate stands. All gates of a job are in one partition.
+// Item is where the gate stands. All own gates of a job are in one partition.
 func (i ID) Item() store.Key {
 	sort := all
 	if i.Key != "" {
 		sort = escape.Replace(i.Key)
 	}
-	return store.Key{Partition: "gate#" + i.Tenant + "#" + Name(i.Job), Sort: sort}
+	return store.Key{Partition: "gate#" + i.Tenant + "#" + i.Name, Sort: sort}
 }
 
 // keyFrom gives the key of the gate that stands at a sort key.
@@ -86,9 +123,9 @@ func keyFrom(sort string) string {
 	return unescape.Replace(sort)
 }
 
-// Gates are the items of all gates of a job: that of all runs first, then those of values by their keys.
+// Gates are the items of all own gates of a job: that of all runs first, then those of values by their keys.
 func Gates(tenant, job string, limit int) store.Range {
-	return store.Range{Partition: ID{tenant, job, ""}.Item().Partition, Limit: limit}
+	return store.Range{Partition: Own(tenant, job).Item().Partition, Limit: limit}
 }
 
 // InKeyedLine tells of the sort key of a place whether that is in the line of a value's gate.
@@ -98,7 +135,7 @@ func InKeyedLine(sort string) bool {
 
 // lines is the partition of the gate's line. The lines of all values of a job are in one: before begins the sort keys of this one.
 func (i ID) lines() string {
-	partition := "line#" + i.Tenant + "#" + Name(i.Job)
+	partition := "line#" + i.Tenant + "#" + i.Name
 	if i.Key != "" {
 		partition += "#"
 	}
@@ -114,9 +151,9 @@ func (i ID) before() string {
 
 // KeyedLines finds the next line of a value's gate, behind that of a key, or with "" the first: the first place in the range is one of it.
 func KeyedLines(tenant, job, after string) store.Range {
-	r := store.Range{Partition: ID{tenant, job, literal}.lines(), Limit: 1}
+	r := store.Range{Partition: ID{tenant, Name(job), literal}.lines(), Limit: 1}
 	if after != "" {
-		r.From = past(ID{tenant, job, after}.before())
+		r.From = past(ID{tenant, Name(job), after}.before())
 	}
 	return r
 }

@@ -42,13 +42,13 @@ func TestG1_ValuesDoNotShareAGate(t *testing.T) {
 		if len(key) > 44 {
 			t.Errorf("the key of %.60q takes %d bytes of a run's record", v, len(key))
 		}
-		id := gate.ID{Tenant: "acme", Job: "report", Key: key}
+		id := gate.ID{Tenant: "acme", Name: "job:report", Key: key}
 		at := id.Item()
 		if other, ok := gates[at]; ok {
 			t.Errorf("%.60q and %.60q have the gate %s", v, other, at)
 		}
 		gates[at] = v
-		if g, err := gate.FromItem("acme", "report", store.Item{Key: at}); err != nil || g.ID() != id {
+		if g, err := gate.FromItem("acme", "job:report", store.Item{Key: at}); err != nil || g.ID() != id {
 			t.Errorf("the gate of %.60q is read as %+v, %v", v, g.ID(), err)
 		}
 		r := fire(1)
@@ -59,7 +59,7 @@ func TestG1_ValuesDoNotShareAGate(t *testing.T) {
 			t.Errorf("places at %.60q and %.60q are one", v, other)
 		}
 		lines[place] = v
-		if back, err := gate.PlaceFromItem("report", store.Item{Key: place}); err != nil || back != p {
+		if back, err := gate.PlaceFromItem("job:report", store.Item{Key: place}); err != nil || back != p {
 			t.Errorf("a place at %.60q is read as %+v, %v", v, back, err)
 		}
 		text := gate.ShownKey(key)
@@ -113,7 +113,7 @@ func TestG3_ALineIsThatOfOneValue(t *testing.T) {
 		}
 		after = of[first]
 		found[after] = true
-		g := gate.Gate{Tenant: "acme", Job: "report", Key: after}
+		g := gate.Gate{Tenant: "acme", Name: "job:report", Key: after}
 		if line := in(g.Line(0)); len(line) != 3 {
 			t.Errorf("the line of %q has %d places, want 3: %v", after, len(line), line)
 		}
@@ -125,7 +125,7 @@ func TestG3_ALineIsThatOfOneValue(t *testing.T) {
 	if len(found)*3 != len(places) {
 		t.Errorf("%d lines are found, and there are %d", len(found), len(places)/3)
 	}
-	if line := in(gate.Gate{Tenant: "acme", Job: "report"}.Line(0)); len(line) != 0 {
+	if line := in(gate.Gate{Tenant: "acme", Name: "job:report"}.Line(0)); len(line) != 0 {
 		t.Errorf("the line of all has %v", line)
 	}
 }
@@ -154,7 +154,7 @@ func TestAGateOfAValueFades(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err = gate.FromItem("acme", "report", store.Item{Key: op.Key, Version: 4, Value: op.Value, Expires: op.Expires})
+		g, err = gate.FromItem("acme", "job:report", store.Item{Key: op.Key, Version: 4, Value: op.Value, Expires: op.Expires})
 		if err != nil || g.Key != key || len(g.Entries) != 1 {
 			t.Fatalf("%+v, %v", g, err)
 		}

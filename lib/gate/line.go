@@ -12,19 +12,33 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
-// Place is where a run stands in the line of a gate of its job: by rank, then by nominal time, then by the rest of its ID.
+// Place is where a run stands in the line of a gate: by rank, then by nominal time, then by the rest of its ID.
 type Place struct {
-	Rank int64 // run.Wait.Rank
+	Rank int64 // of run.Wait
 	Run  run.ID
-	Gate string // run.Run.GateKey
+	Gate string // run.Run.GateKey, in the line of an own gate of its job
+	Line string // the name of the gate where that is a named one, "" for an own gate of its job
 }
 
 // PlaceOf is the place that a waiting run names. One that it does not name any more is of nobody.
-func PlaceOf(r run.Run) Place { return Place{Rank: r.Wait.Rank, Run: r.ID, Gate: r.GateKey} }
+func PlaceOf(r run.Run) Place {
+	if at := Of(r); at.IsNamed() {
+		return Place{Rank: r.Wait.Rank - r.Wait.Ahead, Run: r.ID, Line: at.Name}
+	}
+	return Place{Rank: r.Wait.Rank - r.Wait.Ahead, Run: r.ID, Gate: r.GateKey}
+}
+
+// at is the gate in whose line the place is.
+func (p Place) at(tenant string) ID {
+	if p.Line != "" {
+		return ID{Tenant: tenant, Name: p.Line}
+	}
+	return ID{tenant, Name(p.Run.Job), p.Gate}
+}
 
 // Named tells whether a run, as it stands, waits at this place.
 func (p Place) Named(by run.Run) bool {
-	return by.Version != 0 && by.Waits() && by.Wait.Gate == Name(p.Run.Job) && PlaceOf(by) == p
+	return by.Version != 0 && by.Waits() && PlaceOf(by) == p
 }
 
 // forward is above all ranks of those that stand at the front of a line, and below all that are times: Unix ms of 1987.
@@ -41,8 +55,12 @@ func (p Place) Forwarded() bool { return p.Rank < forward }
 
 // Key is where the place stands.
 func (p Place) Key(tenant string) store.Key {
-	at := ID{tenant, p.Run.Job, p.Gate}
-	return store.Key{Partition: at.lines(), Sort: at.before() + run.SortFrom(p.Rank) + run.SortFrom(p.Run.Nominal) + p.Run.Random}
+	at := p.at(tenant)
+	sort := at.before() + run.SortFrom(p.Rank) + run.SortFrom(p.Run.Nominal) + p.Run.Random
+	if p.Line != "" { // of which job the run is, is not known from where the line is
+		sort += "#" + p.Run.Job
+	}
+	return store.Key{Partition: at.lines(), Sort: sort}
 }
 
 // standing is the record of a place.
@@ -59,22 +77,31 @@ func put(r run.Run, now time.Time, attempt uint64) (store.Op, error) {
 	return store.Op{Kind: store.Put, Key: PlaceOf(r).Key(r.Tenant), If: store.Any, Value: value, Expires: now.Add(Keep), Attempt: attempt}, nil
 }
 
-// PlaceFromItem reads a place in the line of a gate of a job.
-func PlaceFromItem(job string, item store.Item) (Place, error) {
-	sort, key := item.Sort, ""
-	if before, rest, ok := strings.Cut(sort, "#"); ok && InKeyedLine(sort) {
+// PlaceFromItem reads a place in the line of a gate of that name.
+func PlaceFromItem(name string, item store.Item) (Place, error) {
+	sort, key, line := item.Sort, "", ""
+	job, own := OwnOf(name)
+	if !own {
+		line = name
+		at := strings.LastIndexByte(sort, '#')
+		if at < 0 {
+			return Place{}, fmt.Errorf("place %q in the line of %s: want rank#nominal#random#job: %w", item.Sort, name, record.ErrBroken)
+		}
+		sort, job = sort[:at], sort[at+1:]
+	}
+	if before, rest, ok := strings.Cut(sort, "#"); ok && own && InKeyedLine(sort) {
 		sort, key = rest, keyFrom(before)
 	}
 	parts := strings.SplitN(sort, "#", 2)
 	rank, err := strconv.ParseInt(parts[0], 10, 64)
 	if err != nil || len(parts) != 2 || rank < 0 || !strings.HasPrefix(sort, run.SortFrom(rank)) {
-		return Place{}, fmt.Errorf("place %q in the line of %s: want rank#nominal#random: %w", item.Sort, Name(job), record.ErrBroken)
+		return Place{}, fmt.Errorf("place %q in the line of %s: want rank#nominal#random: %w", item.Sort, name, record.ErrBroken)
 	}
 	id, err := run.IDFromSort(job, parts[1])
 	if err != nil {
-		return Place{}, fmt.Errorf("place in the line of %s: %w", Name(job), err)
+		return Place{}, fmt.Errorf("place in the line of %s: %w", name, err)
 	}
-	return Place{Rank: rank, Run: id, Gate: key}, nil
+	return Place{Rank: rank, Run: id, Gate: key, Line: line}, nil
 }
 
 // Line is the part of the line that lies behind what was let in, from the front on.
@@ -96,14 +123,14 @@ func (g Gate) Before(p Place, limit int) store.Range {
 
 // Compare orders places as the line does.
 func (p Place) Compare(o Place) int {
-	return cmp.Or(cmp.Compare(p.Rank, o.Rank), cmp.Compare(p.Run.Nominal, o.Run.Nominal), strings.Compare(p.Run.Random, o.Run.Random))
+	return cmp.Or(cmp.Compare(p.Rank, o.Rank), cmp.Compare(p.Run.Nominal, o.Run.Nominal), strings.Compare(p.Run.Random, o.Run.Random), strings.Compare(p.Run.Job, o.Run.Job))
 }
 
 // Join has a run that was told to be Full, or Behind, wait in line, where it may. What stands in the gate of an earlier opening or claim of it goes.
 // counted tells that its place stands in the line already.
 func (r *Round) Join(of run.Run, counted bool) {
 	r.forget(of.ID)
-	rank := of.Wait.Rank
+	rank := PlaceOf(of).Rank
 	if r.gate.Waiting == 0 || rank < r.gate.Front {
 		r.gate.Front = rank
 	}
@@ -141,12 +168,14 @@ func (r *Round) Call(p Place, by run.Run, limit int) Call {
 	case !p.Named(by):
 		r.gate.Waiting--
 		return Stale
-	case !r.Room(limit):
+	case r.gate.shut() || !r.Fits(by.Wait.Units, limit):
 		return NoRoom
 	}
 	r.forget(by.ID)
 	r.gate.Waiting--
-	r.entered = append(r.entered, entryOf(by))
+	if !r.gate.Free() { // where there is no definition, nobody is counted
+		r.entered = append(r.entered, r.entryOf(by, capped(by.Wait.Units, limit)))
+	}
 	return LetIn
 }
 
@@ -154,7 +183,12 @@ func (r *Round) Call(p Place, by run.Run, limit int) Call {
 func (r *Round) Strike() { r.gate.Waiting = max(0, r.gate.Waiting-1) }
 
 // Room tells whether another one may be in progress.
-func (r *Round) Room(limit int) bool { return limit == 0 || r.Held() < limit }
+func (r *Round) Room(limit int) bool { return r.Fits(1, limit) }
+
+// Fits tells whether another one may be in progress that takes so many units; who wants more than there are takes all of them.
+func (r *Round) Fits(units, limit int) bool {
+	return limit == 0 || r.Units()+capped(units, limit) <= limit
+}
 
 // Ahead says where the line begins now: at the first place that stays, or nowhere, where it was seen to its end and none does.
 func (r *Round) Ahead(first Place, more bool) {

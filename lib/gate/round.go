@@ -29,19 +29,28 @@ type Round struct {
 	joined  []run.Run
 }
 
-// Begin begins a round.
+// Begin begins a round. What it comes to is decided by the definition with which a named gate was read, if it was.
 func (g Gate) Begin() *Round {
+	if g.Def.Name != "" {
+		g.Under = under(g.Def)
+	}
 	g.Entries = slices.Clone(g.Entries)
 	return &Round{gate: g}
 }
 
-// Admit asks for a run of the gate's job, of which up to limit may be in progress. past says that the run need not wait behind the line: a pause holds
-// those that wait in it, and not this run. A run that is Full may have room when Unsure entries have been looked at.
+// Admit asks for a run, which takes one unit: see AdmitUnits.
 func (r *Round) Admit(of run.Run, limit int, past bool) Verdict {
+	return r.AdmitUnits(of, 1, limit, past)
+}
+
+// AdmitUnits asks for a run that takes so many units, of which up to limit may be in progress. past says that the run need not wait behind the line: a pause
+// holds those that wait in it, and not this run. A run that is Full may have room when Unsure entries have been looked at. A gate that is closed lets nobody in,
+// and those that were let in before go on.
+func (r *Round) AdmitUnits(of run.Run, units, limit int, past bool) Verdict {
 	at := r.find(of.ID)
-	others := len(r.gate.Entries) + len(r.entered)
+	others, units := r.Units(), capped(units, limit)
 	if at >= 0 {
-		others--
+		others -= r.gate.Entries[at].units()
 		switch since := r.gate.Entries[at].since(of); {
 		case since == 0:
 			return Holds
@@ -50,29 +59,32 @@ func (r *Round) Admit(of run.Run, limit int, past bool) Verdict {
 		}
 	}
 	switch {
-	case r.gate.Waiting > 0 && !past:
+	case r.gate.Waiting > 0 && !past, r.gate.shut():
 		return Behind
-	case others >= limit:
+	case others+units > limit:
 		return Full
 	}
 	r.forget(of.ID) // of an earlier opening, or of a claim that was taken away
-	r.entered = append(r.entered, entryOf(of))
+	r.entered = append(r.entered, r.entryOf(of, units))
 	return Enters
-}
-
-func entryOf(r run.Run) Entry {
-	return Entry{Nominal: r.ID.Nominal, Random: r.ID.Random, Opening: r.Opening, Generation: r.Generation}
 }
 
 // find is where the entry of a run stands, -1 for nowhere.
 func (r *Round) find(id run.ID) int {
-	return slices.IndexFunc(r.gate.Entries, func(e Entry) bool { return e.Nominal == id.Nominal && e.Random == id.Random })
+	return slices.IndexFunc(r.gate.Entries, func(e Entry) bool { return r.gate.Run(e) == id })
 }
 
 func (r *Round) forget(id run.ID) {
 	if at := r.find(id); at >= 0 {
 		r.remove(at)
 	}
+}
+
+// Forget takes out the entry of a run, and tells whether there was one.
+func (r *Round) Forget(id run.ID) bool {
+	had := r.find(id) >= 0
+	r.forget(id)
+	return had
 }
 
 func (r *Round) remove(at int) {
@@ -97,7 +109,7 @@ func (r *Round) Unsure(most int) []run.ID {
 func (r *Round) Learn(standing []run.Run) {
 	var kept []Entry
 	for i, of := range standing {
-		if e := r.gate.Entries[r.sure+i]; e.held(of) {
+		if e := r.gate.Entries[r.sure+i]; r.gate.held(e, of) {
 			kept = append(kept, e)
 		}
 	}
@@ -147,14 +159,17 @@ func (r *Round) Shed(standing []run.Run) {
 	r.gate.Entries, r.sure = kept, 0
 }
 
-// held tells whether the entry's run, as it stands, holds the place.
-func (e Entry) held(of run.Run) bool {
+// held tells whether the entry's run, as it stands, holds the place. Who waits at another gate keeps the places that it was given on the way there. It will go on from
+// there, so none of them may be left out: a delivery of it may have found its entry before.
+func (g Gate) held(e Entry, of run.Run) bool {
 	switch {
 	case of.Version == 0:
 		return false
 	case of.State == 0: // of a newer version of Belfry
 		return true
-	case of.State.Ended(), of.State == run.Fenced, of.State == run.Scheduled, of.Waits():
+	case of.State.Ended(), of.State == run.Fenced, of.State == run.Scheduled:
+		return false
+	case of.Waits() && of.Wait.Gate == g.Name:
 		return false
 	}
 	return e.since(of) == 0
@@ -172,11 +187,37 @@ func (r *Round) Tenant() string { return r.gate.Tenant }
 // Held is how many entries there are, with those of who enters in this round.
 func (r *Round) Held() int { return len(r.gate.Entries) + len(r.entered) }
 
+// Units is how much of the limit they take.
+func (r *Round) Units() (n int) {
+	for _, e := range r.gate.Entries {
+		n += e.units()
+	}
+	for _, e := range r.entered {
+		n += e.units()
+	}
+	return n
+}
+
 // Waiting is how many places stand in the line.
 func (r *Round) Waiting() int { return r.gate.Waiting }
 
 // Entered tells how many runs enter in this round.
 func (r *Round) Entered() int { return len(r.entered) }
+
+// ID names the gate.
+func (r *Round) ID() ID { return r.gate.ID() }
+
+// Limit is how much may be in progress at a named gate, in units; 0 for any number.
+func (r *Round) Limit() int { return r.gate.Limit() }
+
+// MaxWaiting is how many runs may wait at a named gate; any number where that is not bounded.
+func (r *Round) MaxWaiting() (most int, bounded bool) { return r.gate.MaxWaiting() }
+
+// Free tells of a named gate whether it keeps nobody out, since it has no definition.
+func (r *Round) Free() bool { return r.gate.Free() }
+
+// Closed tells of a named gate whether nobody is let in.
+func (r *Round) Closed() bool { return r.gate.shut() }
 
 // Gate is the gate as it is to be written, with those that enter behind the others.
 func (r *Round) Gate() Gate {
@@ -188,9 +229,9 @@ func (r *Round) Gate() Gate {
 // Why says what was in the way of a run that is skipped by its job's policy: those that are in progress, or those that wait before it, where room
 // is theirs. Under queue_latest it is the later one that waits in its place, and nobody else.
 func (r *Round) Why(policy job.OverlapPolicy, waiting []run.ID) run.Why {
-	why := run.Why{Code: run.WhyOverlap, Gate: Name(r.gate.Job), Policy: string(policy)}
+	why := run.Why{Code: run.WhyOverlap, Gate: r.gate.Name, Policy: string(policy)}
 	switch policy {
-	case job.OverlapQueue, job.OverlapAllow:
+	case job.OverlapQueue, job.OverlapAllow, "":
 		why.Code = run.WhyFull
 	case job.OverlapQueueLatest:
 		for _, id := range waiting {

@@ -60,6 +60,9 @@ type Overlap struct {
 // IsZero tells whether nothing is bounded.
 func (o Overlap) IsZero() bool { return o == Overlap{} }
 
+// Gated tells whether runs of the job pass any gate: its own, or one that it names.
+func (d Definition) Gated() bool { return !d.Overlap.IsZero() || len(d.Gates) > 0 }
+
 // Waiting is how many runs may wait in line; any number where that is not bounded.
 func (o Overlap) Waiting() (most int, bounded bool) {
 	switch {

@@ -12,10 +12,10 @@ import (
 // there is room. Where others overtake the start, it enters anew. Where there is none it may wait in line: then its message is dropped, and whoever
 // makes room for it sends another.
 
-// bounded tells whether the run has to enter the gate of its job before it is started: its definition bounds how many are in progress, and it has had
+// bounded tells whether the run has to enter gates before it is started: its definition has it pass any, and it has had
 // no attempt in this opening. Who has had one holds its place until it has ended.
 func (o *Offer) bounded() bool {
-	return !o.edition.Def.Overlap.IsZero() && o.run.Fence <= o.run.Opening
+	return o.edition.Def.Gated() && o.run.Fence <= o.run.Opening
 }
 
 // enter has the run, which is due, pass the gate of its job; else it gives what becomes of the message.

@@ -51,7 +51,7 @@ func (o *office) gate(r run.Run) gate.Gate {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	g, err := gate.FromItem(r.Tenant, r.ID.Job, items[0])
+	g, err := gate.FromItem(r.Tenant, gate.Name(r.ID.Job), items[0])
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -153,7 +153,7 @@ func (o *Offer) among(others []worker.Offer) bool {
 // prepare makes the start of a run that is due.
 func (o *Offer) prepare(ctx context.Context, holder string, now int64) (*beginning, error) {
 	next := o.run.Start(holder, now, o.desk.Dispatch.Lease)
-	next.Placed = !o.edition.Def.Overlap.IsZero()
+	next.Placed, next.NamedGates = o.edition.Def.Gated(), len(o.edition.Def.Gates) > 0
 	put, err := o.desk.Dispatch.Prepare(ctx, next, o.edition.Def.On, now)
 	if err != nil {
 		return nil, err

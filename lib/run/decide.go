@@ -1,6 +1,7 @@
 package run
 
 import (
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -63,6 +64,7 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 	}
 	next.StartBy = r.TimeToStart(c.Lasts)
 	next.Wait, next.Placed, next.GateKey = next.Wait.ranked(), false, ""
+	next.Released, next.NamedGates = 0, false
 	return next, Claimed
 }
 
@@ -135,6 +137,7 @@ func (r Run) Unbind(generation int64) (Run, bool) {
 	}
 	r.State, r.Generation, r.Epoch = Scheduled, generation, 0
 	r.Wait, r.Placed, r.GateKey = r.Wait.ranked(), false, ""
+	r.Released, r.NamedGates = 0, false
 	return r, true
 }
 
@@ -319,6 +322,7 @@ func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
 	r.Through, r.Upto, r.Count = 0, 0, 0
 	r.Result, r.Reason = Ref{}, cut(reason, maxReasonSize)
 	r.Why, r.Wait, r.Placed, r.GateKey, r.Discarded = Why{}, Wait{}, false, "", Discarded{}
+	r.Released, r.NamedGates = 0, false
 	return r
 }
 
@@ -348,12 +352,31 @@ func (r Run) Join(gate string, rank, now int64) Run {
 // LetIn ends a wait in line: the run holds its place, and may start.
 func (r Run) LetIn(now int64) Run {
 	r.Wait.Gate, r.Wait.LetIn, r.Placed = "", now, true
+	r.Wait.Ahead, r.Wait.Units = 0, 0
 	return r
 }
 
 // Unjoin ends a wait in a line that has no place of the run any more: it has to enter anew, by its rank.
 func (r Run) Unjoin() Run {
 	r.Wait, r.GateKey = r.Wait.ranked(), ""
+	return r
+}
+
+// JoinNamed is Join at a named gate, where the run wants so many units and stands so far ahead of its rank, in ms. It keeps the places that it has been given at
+// narrower gates: placed says that there are any.
+func (r Run) JoinNamed(gate string, rank, ahead int64, units int, placed bool, now int64) Run {
+	r = r.Join(gate, rank, now)
+	r.Placed, r.NamedGates = r.Placed || placed, true
+	r.Wait.Ahead = ahead
+	if units > 1 {
+		r.Wait.Units = units
+	}
+	return r
+}
+
+// ToFront has a run that waits in line stand so far ahead of its rank, in ms, since somebody lets it go to the front.
+func (r Run) ToFront(ahead, now int64) Run {
+	r.Wait.Ahead, r.Released = ahead, now
 	return r
 }
 
@@ -395,6 +418,8 @@ func (r Run) Overlapping(why Why, now int64, retention time.Duration) Run {
 	r.Why = why
 	reason := "other runs of the job were in progress"
 	switch {
+	case why.Code == WhyFull && !strings.HasPrefix(why.Gate, ownGate):
+		reason = "as many runs waited at the gate as may wait"
 	case why.Code == WhyFull:
 		reason = "as many runs of the job waited as may wait"
 	case why.Policy == string(job.OverlapQueueOne):

@@ -92,6 +92,8 @@ func (r *Run) WriteFields(w *record.Writer) {
 	}
 	w.Text(53, r.Chose)
 	w.Text(54, r.GateKey)
+	w.Int(55, r.Released)
+	w.Bool(56, r.NamedGates)
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -123,6 +125,8 @@ func (w *Wait) writeFields(to *record.Writer, number uint8) {
 	to.Int(2, w.Since)
 	to.Int(3, w.Rank)
 	to.Int(4, w.LetIn)
+	to.Int(5, w.Ahead)
+	to.Int(6, int64(w.Units))
 	to.Close(outer)
 }
 
@@ -250,6 +254,10 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.Chose = string(s.Text())
 		case 54:
 			r.GateKey = string(s.Text())
+		case 55:
+			r.Released = s.Int()
+		case 56:
+			r.NamedGates = s.Bool()
 		default:
 			s.Fail()
 		}
@@ -304,6 +312,10 @@ func (w *Wait) readFields(s *record.Scanner) {
 			w.Rank = s.Int()
 		case 4:
 			w.LetIn = s.Int()
+		case 5:
+			w.Ahead = s.Int()
+		case 6:
+			w.Units = int(s.Int())
 		default:
 			s.Fail()
 		}

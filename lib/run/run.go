@@ -130,13 +130,19 @@ type Run struct {
 
 	Wait Wait `cbor:"30,keyasint,omitzero"` // of a Queued run that waits in the line of a gate, or has waited there
 
-	// Placed says that the run was let in at the gate of its job, since it began or was opened again: its end makes room there. A run that was
+	// Placed says that the run was let in at a gate, since it began or was opened again: its end makes room at those that its definition has it pass. A run that was
 	// cancelled between its entry and its start does not say so.
 	Placed bool `cbor:"31,keyasint,omitempty"`
 
-	// GateKey says of a run that has Wait.Gate, Why.Gate or Placed at which of the gates of its job that is, where the job has one for each value of a key: see
+	// GateKey says of a run that has Wait.Gate, Why.Gate or Placed at which of its job's own gates that is, or it is as well, where the job has one for each value of a key: see
 	// gate.KeyOf. It is "" where the job has one for all.
 	GateKey string `cbor:"54,keyasint,omitempty"`
+
+	// NamedGates says of a run that says Placed, or waits, that its definition has it pass gates that jobs name: its end makes room there too.
+	NamedGates bool `cbor:"56,keyasint,omitempty"`
+
+	// Released is when somebody let the run go to the front of the line that it waited in, Unix ms, since it was claimed or opened again.
+	Released int64 `cbor:"55,keyasint,omitempty"`
 
 	// Discarded says of a dead letter that somebody has settled it without running it again. Nothing but a reopening writes the run after that.
 	Discarded Discarded `cbor:"32,keyasint,omitzero"`
@@ -225,6 +231,9 @@ type Wait struct {
 	Rank int64 `cbor:"3,keyasint,omitempty"`
 
 	LetIn int64 `cbor:"4,keyasint,omitempty"` // when it was let in from the line
+
+	Ahead int64 `cbor:"5,keyasint,omitempty"` // how far ahead of its rank it stands, in ms: by its priority at a named gate, or since somebody has let it go to the front
+	Units int   `cbor:"6,keyasint,omitempty"` // how much of the limit of a named gate it wants; 0 stands for 1
 }
 
 // IsZero tells whether the run has neither waited, nor a rank of its own.

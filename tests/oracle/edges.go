@@ -92,8 +92,8 @@ func differ(b, a *run.Run) (f fields) {
 	add(b.Expires != a.Expires, expires)
 	add(b.Opening != a.Opening, opening)
 	add(!reflect.DeepEqual(b.Why, a.Why), why)
-	add(b.Wait != a.Wait, wait)
-	add(b.Placed != a.Placed, placed)
+	add(b.Wait != a.Wait || b.Released != a.Released, wait)
+	add(b.Placed != a.Placed || b.NamedGates != a.NamedGates, placed)
 	add(b.Discarded != a.Discarded, discarded)
 	add(b.Callback != a.Callback, callback)
 	add(b.IgnorePause != a.IgnorePause, ignorePause)
@@ -144,10 +144,11 @@ var edges = map[[2]run.State]edge{
 	{run.Queued, run.Dead}:         {ends, over},
 	{run.Queued, run.Failed}:       {ends, all(over, hasNoKey)},
 	{run.Queued, run.Scheduled}:    {generation | epoch | wait | placed | gateKey, all(onDemand, unstarted, rises)},
-	{run.Queued, run.Waiting}:      {wait | gateKey, joins},
+	{run.Queued, run.Waiting}:      {wait | gateKey | placed, joins},
+	{run.Waiting, run.Waiting}:     {wait, isReleased},
 	{run.Waiting, run.Queued}:      {claims | nextAt, leavesLine},
 	{run.Waiting, run.Cancelled}:   {claims | ends, over},
-	{run.Waiting, run.Scheduled}:   {generation | epoch | wait | gateKey, all(onDemand, unstarted, rises)},
+	{run.Waiting, run.Scheduled}:   {generation | epoch | wait | placed | gateKey, all(onDemand, unstarted, rises)},
 	{run.Waiting, run.Fenced}:      {births | expires, all(fires, unstarted, rises)},
 	{run.Waiting, run.Skipped}:     {claims | ends | stretch | why, all(missedOrReplaced, skipsWaiting)},
 	{run.Queued, run.Fenced}:       {births | expires, all(fires, unstarted, rises)},
@@ -274,11 +275,14 @@ func missedOrReplaced(_, a *run.Run) string {
 	return unless(a.Missed() || a.Why.Code == run.WhyExpired || a.Why.Policy == string(job.OverlapQueueLatest), "who waits in line is skipped at its gate by queue_latest alone")
 }
 
-// joins: a run waits in the line of its job's own gate, no earlier than it was due.
+// joins: a run waits in the line of its job's own gate, or of a named one, no earlier than it was due. At a named one it may have passed others before.
 func joins(b, a *run.Run) string {
+	named := gate.ValidName(a.Wait.Gate) == nil
 	switch w := a.Wait; {
-	case w.Gate != gate.Name(a.ID.Job):
+	case w.Gate != gate.Name(a.ID.Job) && !named:
 		return fmt.Sprintf("it waits at %q", w.Gate)
+	case !named && (w.Ahead != 0 || w.Units != 0 || a.Placed != b.Placed):
+		return "it stands ahead of its rank, wants units, or holds a place, at its job's own gate"
 	case a.IgnorePause && gate.PlaceOf(*a).Forwarded():
 		if w.Rank < gate.Forward(max(a.ID.Nominal, a.Created)) {
 			return "it comes before its time among those at the front"
@@ -287,6 +291,16 @@ func joins(b, a *run.Run) string {
 		return "it comes before its time in line"
 	}
 	return unless(a.Wait.Since != 0 && a.Wait.LetIn == 0, "a wait says since when")
+}
+
+// isReleased: somebody lets it go to the front, once. It is written as it stands where it leaves a place at a wider gate.
+func isReleased(b, a *run.Run) string {
+	if differ(b, a) == 0 {
+		return ""
+	}
+	moved := a.Wait
+	moved.Ahead = b.Wait.Ahead
+	return unless(b.Released == 0 && a.Released != 0 && moved == b.Wait && gate.PlaceOf(*a).Forwarded(), "who waits goes nowhere but to the front, when it is released")
 }
 
 // leavesLine: it is let in and keeps its claim, its claim is a newer one's, or it has to enter anew. Its rank stays.
@@ -298,7 +312,7 @@ func leavesLine(b, a *run.Run) string {
 		return all(born, unstarted, rises)(b, a)
 	case a.Wait.LetIn != 0 && a.GateKey != b.GateKey:
 		return "it is let in at another key than that at which it waited"
-	case differ(b, a)&^(wait|placed|gateKey) != 0 || a.Placed != (a.Wait.LetIn != 0):
+	case differ(b, a)&^(wait|placed|gateKey) != 0 || a.Placed != (a.Wait.LetIn != 0 || b.Placed):
 		return "it keeps its claim, and holds a place where it was let in"
 	}
 	return ""

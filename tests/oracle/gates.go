@@ -40,8 +40,11 @@ func active(s run.State) bool { return s == run.Queued || s == run.Running || s 
 
 // sameStay tells whether a run that was let in before a change of its record is in progress behind it.
 func sameStay(b, a *run.Run) bool {
-	return active(b.State) && active(a.State) && b.Opening == a.Opening && b.Generation == a.Generation && !a.Waits()
+	return active(b.State) && active(a.State) && b.Opening == a.Opening && b.Generation == a.Generation && !waitsAtOwn(a)
 }
+
+// waitsAtOwn tells whether a run waits at an own gate of its job: at a named one it holds its place at that.
+func waitsAtOwn(r *run.Run) bool { return r.Waits() && r.Wait.Gate == gate.Name(r.ID.Job) }
 
 // lines is told of a change of a run that may join a line, or leave it. b is the run before.
 func (rs *runState) lines(at time.Time, b *run.Run) {
@@ -50,7 +53,7 @@ func (rs *runState) lines(at time.Time, b *run.Run) {
 		rs.waits[n-1].until = ms(at)
 	}
 	if a.Waits() && !b.Waits() {
-		rs.waits = append(rs.waits, place{ms(at), forever, a.GateKey})
+		rs.waits = append(rs.waits, place{ms(at), forever, spot(a)})
 	}
 }
 
@@ -58,7 +61,7 @@ func (rs *runState) lines(at time.Time, b *run.Run) {
 func (j *Judge) storedPlace(key store.Key, rest string, before, after store.Item) {
 	j.storedOther(key, before, after)
 	tenant, named, _ := strings.Cut(rest, "#")
-	p, err := gate.PlaceFromItem(strings.TrimPrefix(strings.TrimSuffix(named, "#"), "job:"), store.Item{Key: key})
+	p, err := gate.PlaceFromItem(strings.TrimSuffix(named, "#"), store.Item{Key: key})
 	switch {
 	case err != nil || p.Key(tenant) != key:
 		j.violate("G3", "%s is no place in line: %v", key, err)
@@ -78,7 +81,7 @@ func (j *Judge) placeStands(rs *runState) bool {
 func (j *Judge) inOrder(at time.Time, js *jobState, key string, lets []*runState) {
 	var first *runState // of those that go on waiting
 	for _, rs := range js.runs {
-		if !rs.run.Waits() || rs.run.GateKey != key || slices.Contains(lets, rs) || !j.placeStands(rs) || js.deletedSince(rs.run.Generation) || rs.run.Expired(ms(at)+j.cfg.Clocks.Milliseconds()) {
+		if !waitsAtOwn(&rs.run) || rs.run.GateKey != key || slices.Contains(lets, rs) || !j.placeStands(rs) || js.deletedSince(rs.run.Generation) || rs.run.Expired(ms(at)+j.cfg.Clocks.Milliseconds()) {
 			continue
 		}
 		if first == nil || gate.PlaceOf(rs.run).Compare(gate.PlaceOf(first.run)) < 0 {
@@ -108,9 +111,13 @@ func (js *jobState) pausedSince(event int) bool {
 func (j *Judge) storedGate(at time.Time, key store.Key, rest string, before, after store.Item) {
 	j.storedOther(key, before, after)
 	tenant, named, _ := strings.Cut(rest, "#")
+	if isNamedGate(named) {
+		j.storedNamedGate(at, key, tenant, named, after)
+		return
+	}
 	jobName := strings.TrimPrefix(named, "job:")
 	js := j.job(tenant, jobName)
-	g, err := gate.FromItem(tenant, jobName, after)
+	g, err := gate.FromItem(tenant, named, after)
 	switch {
 	case err != nil:
 		j.violate("G1", "%s: %v", key, err)
@@ -287,6 +294,9 @@ func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 	case a.Why.Policy == string(job.OverlapQueueLatest):
 		j.replacedInLine(at, rs, b)
 		return
+	case isNamedGate(a.Why.Gate):
+		j.namedFull(at, rs, b)
+		return
 	}
 	code := run.WhyOverlap
 	if e != nil && (e.Def.Overlap.Policy == job.OverlapQueue || e.Def.Overlap.Policy == job.OverlapAllow) {
@@ -397,7 +407,7 @@ func (j *Judge) place(rs *runState, b *run.Run) gate.Place {
 func (j *Judge) oneWaits(js *jobState, key string) {
 	var first *runState
 	for _, rs := range js.runs {
-		if !rs.run.Waits() || rs.run.GateKey != key || rs.run.Spared() || rs.run.IgnorePause || j.policy(rs) != job.OverlapQueueLatest || !j.placeStands(rs) {
+		if !waitsAtOwn(&rs.run) || rs.run.GateKey != key || rs.run.Spared() || rs.run.IgnorePause || rs.run.Released != 0 || j.policy(rs) != job.OverlapQueueLatest || !j.placeStands(rs) {
 			continue
 		}
 		if first != nil {
@@ -410,7 +420,8 @@ func (j *Judge) oneWaits(js *jobState, key string) {
 
 // stays are the times in which a run was in progress, or waited, at a key.
 func (rs *runState) stays(key string) []place {
-	return slices.DeleteFunc(slices.Concat(rs.places, rs.waits), func(p place) bool { return p.key != key })
+	all := slices.Concat(rs.places, rs.waits, rs.named[strings.TrimPrefix(key, namedSpot)])
+	return slices.DeleteFunc(all, func(p place) bool { return p.key != key })
 }
 
 // waiting is how many runs of a job waited at a key at some time from one instant to another.

@@ -48,9 +48,10 @@ type Judge struct {
 	runs   map[store.Key]*runState
 	timers map[store.Key]*stood
 	keys   map[store.Key]*keyState
-	dead   map[store.Key]*runState // listed as dead letters
-	marked map[store.Key]bool      // of those, which say that they were discarded
-	lasts  map[store.Key]uint64    // the versions of all else
+	dead   map[store.Key]*runState   // listed as dead letters
+	marked map[store.Key]bool        // of those, which say that they were discarded
+	gates  map[store.Key]*namedState // by where their definitions stand
+	lasts  map[store.Key]uint64      // the versions of all else
 	asked  map[int]*asking
 	asks   int
 	keyed  map[name]*told // by tenant and idempotency key
@@ -80,7 +81,7 @@ func New(cfg Config) *Judge {
 		cfg.Most = 20
 	}
 	return &Judge{cfg: cfg, layout: timer.Layout{Shards: 1}, shards: map[int]*shardState{}, jobs: map[name]*jobState{},
-		runs: map[store.Key]*runState{}, timers: map[store.Key]*stood{}, keys: map[store.Key]*keyState{}, dead: map[store.Key]*runState{}, lasts: map[store.Key]uint64{},
+		runs: map[store.Key]*runState{}, timers: map[store.Key]*stood{}, keys: map[store.Key]*keyState{}, dead: map[store.Key]*runState{}, lasts: map[store.Key]uint64{}, gates: map[store.Key]*namedState{},
 		asked: map[int]*asking{}, keyed: map[name]*told{}, called: map[name]*call{}, redrives: map[string][]*asking{}, discards: map[string][]*asking{}, marked: map[store.Key]bool{}}
 }
 
@@ -123,6 +124,8 @@ func (j *Judge) Stored(at time.Time, before, after store.Item) {
 		j.storedKey(at, key, rest, before, after)
 	case "dead":
 		j.storedLetter(rest, before, after)
+	case "gates":
+		j.storedDefinition(at, rest, before, after)
 	case "gate":
 		j.storedGate(at, key, rest, before, after)
 	case "down":

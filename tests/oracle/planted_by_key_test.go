@@ -61,14 +61,14 @@ func TestNothingIsFoundWhereEachValueHasAGate(t *testing.T) {
 func (p *plot) atKey() int {
 	p.Helper()
 	return p.index(first, func(e event) bool {
-		return e.key == gate.ID{Tenant: tenant, Job: "one", Key: gate.KeyOf("acme")}.Item()
+		return e.key == gate.ID{Tenant: tenant, Name: "job:one", Key: gate.KeyOf("acme")}.Item()
 	})
 }
 
 var ofKeyedGates = map[string]row{
 	"started as if it had entered elsewhere": {spoilt("one", run.Running, func(r *run.Run) { r.GateKey = gate.KeyOf("other") }), "G1: run .* started as let in at the key \"=other\", and was let in at \"=acme\""},
 	"entered elsewhere": {func(p *plot) {
-		p.life[p.atKey()].key = gate.ID{Tenant: tenant, Job: "one", Key: gate.KeyOf("other")}.Item()
+		p.life[p.atKey()].key = gate.ID{Tenant: tenant, Name: "job:one", Key: gate.KeyOf("other")}.Item()
 	}, "G1: run .* is at the key \"=other\" of its job, and its own is \"=acme\""},
 	"waits elsewhere": {func(p *plot) {
 		i, _ := p.joins(first)

@@ -65,7 +65,7 @@ func (p *plot) gate(after int) int {
 
 // spoilGate changes what an event puts of the gate.
 func (p *plot) spoilGate(at int, change func(g *gate.Gate)) {
-	g, err := gate.FromItem(tenant, "one", store.Item{Version: 1, Value: p.life[at].value})
+	g, err := gate.FromItem(tenant, "job:one", store.Item{Version: 1, Value: p.life[at].value})
 	if err != nil {
 		p.Fatal(err)
 	}

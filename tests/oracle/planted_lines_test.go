@@ -121,7 +121,7 @@ var ofLines = map[string]row{
 	"it waits at another gate": {func(p *plot) {
 		i, _ := p.joins(first)
 		p.spoil(i, func(r *run.Run) { r.Wait.Gate = "stripe" })
-	}, "P6: run .*it waits at \"stripe\""},
+	}, "G1: run .* is at gate stripe, which its job does not name"},
 	"it comes before its time": {func(p *plot) {
 		i, _ := p.joins(first)
 		p.spoil(i, func(r *run.Run) { r.Wait.Rank -= 60_000 })

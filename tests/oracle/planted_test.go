@@ -231,6 +231,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(bounded(t), ofGates)
 	spoil(queueing(t), ofLines)
 	spoil(byKey(t), ofKeyedGates)
+	spoil(atNamed(t), ofNamedGates)
 	spoil(replacing(t), ofLatest)
 	spoil(expiring(t), ofExpired)
 	spoil(branching(t), ofFlows)

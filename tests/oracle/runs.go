@@ -27,12 +27,13 @@ type runState struct {
 	period  int    // grows with each time that it is opened again: what a start belongs to
 	called  uint64 // the highest fence that its target was called with
 	places  []place
-	waits   []place // in which it waited in line
-	byHand  bool    // it was opened by hand, and no claim has come over it since
-	wake    int64   // of the furthest check or request that was armed for it
-	batch   *armed  // the timer that it shares with others, where that lies in another shard
-	late    bool    // that one was armed behind the sweeps that should have come upon it
-	ahead   bool    // a clock made it that was further ahead than clocks may be, so it may be due by that
+	named   map[string][]place // the same at gates that its job names
+	waits   []place            // in which it waited in line
+	byHand  bool               // it was opened by hand, and no claim has come over it since
+	wake    int64              // of the furthest check or request that was armed for it
+	batch   *armed             // the timer that it shares with others, where that lies in another shard
+	late    bool               // that one was armed behind the sweeps that should have come upon it
+	ahead   bool               // a clock made it that was further ahead than clocks may be, so it may be due by that
 
 	cancels  int       // how often its cancel was asked for
 	consents []*asking // that it be opened again
@@ -119,6 +120,8 @@ func (j *Judge) changedRun(at time.Time, key store.Key, rs *runState, before, af
 	if !sameStay(&b, &a) {
 		rs.leaves(ms(at))
 	}
+	rs.leavesGates(&b, ms(at))
+	j.waitsAtItsOwn(rs)
 	rs.lines(at, &b)
 	switch {
 	case rs.head != nil:
@@ -181,6 +184,9 @@ func (j *Judge) goneRun(at time.Time, rs *runState) {
 		j.violate("P1", "run %s of %s is gone as it was %s, to be kept until %s", r.ID, r.Tenant, r.State, instant(r.Expires))
 	}
 	rs.leaves(ms(at))
+	for name := range rs.named {
+		rs.leavesNamed(name, ms(at))
+	}
 	rs.lines(at, &r)
 	rs.left, rs.run = &r, run.Run{ID: r.ID, Tenant: r.Tenant}
 	rs.past = append(rs.past, sight{since: j.event})
@@ -259,6 +265,7 @@ func (j *Judge) started(at time.Time, rs *runState, b *run.Run) {
 			j.replaced(rs, "started")
 		}
 		j.letIn(rs)
+		j.inAtAll(rs)
 	}
 	if a.ID.OnDemand() && e.Def.Paused && !a.IgnorePause && !rs.byHand {
 		j.violate("P8", "run %s of %s started under generation %d, by which its job is paused", a.ID, a.Tenant, a.Generation)

@@ -26,7 +26,7 @@ func (w *world) entries(name string) (held []run.Run) {
 		if item.Key != gate.Key(tenant, name) {
 			continue
 		}
-		g, err := gate.FromItem(tenant, name, item)
+		g, err := gate.FromItem(tenant, gate.Name(name), item)
 		w.must(err)
 		for _, e := range g.Entries {
 			if r, ok := w.run(tenant, g.Run(e)); ok && !r.State.Ended() && !r.Waits() && r.Opening == e.Opening && r.Generation == e.Generation {

@@ -97,7 +97,7 @@ func (p *player) place(k store.Key) string {
 		if k.Sort == "" || !strings.Contains(k.Sort, "#0") {
 			return "the line of " + parts[2]
 		}
-		at, err := gate.PlaceFromItem(strings.TrimPrefix(parts[2], gate.Name("")), store.Item{Key: k})
+		at, err := gate.PlaceFromItem(parts[2], store.Item{Key: k})
 		p.must(err)
 		return "place in line of " + p.id(at.Run)
 	}
@@ -132,8 +132,7 @@ func (p *player) item(item store.Item) string {
 		}
 		return text
 	case "gate":
-		name := strings.TrimPrefix(parts[2], gate.Name(""))
-		g, err := gate.FromItem(parts[1], name, item)
+		g, err := gate.FromItem(parts[1], parts[2], item)
 		p.must(err)
 		text := "gate " + parts[2] + " holds"
 		for _, e := range g.Entries {

@@ -1,0 +1,232 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// gateTries is how often others may change a gate while somebody changes its definition, or the order of its line.
+const gateTries = 20
+
+// Redefined makes a change of a named gate's definition hold, which was written before: of what it says, by a close or an open, or by its deletion, where n has Version
+// 0. Once it returns, nobody is let in any more by what the definition said before, and whoever can be by what it says now is let in.
+//
+// Durable then: the gate, written under the definition, which whoever has read the one before meets. A crash before it leaves a definition that holds for all who read
+// it from now on. Where there was none, runs that have found none pass still, and are not counted.
+func (d *Dispatcher) Redefined(ctx context.Context, n gate.Named) error {
+	at := gate.ID{Tenant: n.Tenant, Name: n.Name}
+	err := d.changeGate(ctx, at, func() error {
+		g, _, err := d.gateItem(at)
+		if err != nil {
+			return err
+		}
+		g.Def = n
+		return d.writeGate(g.Begin())
+	})
+	if err != nil {
+		return err
+	}
+	return d.LetIn(ctx, at)
+}
+
+// changeGate does a change until no other meets it.
+func (d *Dispatcher) changeGate(ctx context.Context, at gate.ID, change func() error) error {
+	for try := range gateTries {
+		err := change()
+		if store.AsConflict(err) == nil && !passing(err) {
+			return err
+		}
+		if err := d.pause(ctx, min(try, 3)); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("gate %s: overtaken %d times: %w", at.Name, gateTries, store.ErrThrottled)
+}
+
+// ErrNotWaiting says of a run that it waits in no line.
+var ErrNotWaiting = errors.New("the run waits at no gate")
+
+// Release has a run that waits in line go to the front, before all but others that were released, and gives it as it stands then: it may be let in by now. It is
+// let in when there is room, as any. ErrNotWaiting says that it waits in no line.
+//
+// Durable with the write: its place at the front, and that it was released. A crash behind it leaves letting it in to whoever makes room, or to its check.
+func (d *Dispatcher) Release(ctx context.Context, r run.Run) (run.Run, error) {
+	var at gate.ID
+	err := d.changeGate(ctx, gate.Of(r), func() error {
+		standing, err := d.ReadRuns(ctx, []run.Run{r})
+		if err != nil {
+			return fmt.Errorf("read run %s: %w", r.ID, err)
+		}
+		if r = standing[0]; !r.Waits() {
+			return ErrNotWaiting
+		}
+		at = gate.Of(r)
+		if r.Released != 0 {
+			return nil
+		}
+		now, err := d.Clock()
+		if err != nil {
+			return err
+		}
+		round, err := d.readGate(at)
+		if err != nil {
+			return err
+		}
+		before := gate.PlaceOf(r)
+		released := r.ToFront(r.Wait.Rank-gate.Forward(before.Rank), now)
+		round.Strike()
+		round.Join(released, false)
+		ops, err := round.Puts(d.Now(), d.NewID)
+		if err != nil {
+			return err
+		}
+		return d.writeGate(round, append(ops, store.Op{Kind: store.Delete, Key: before.Key(r.Tenant), If: store.Any})...)
+	})
+	if err != nil {
+		return r, err
+	}
+	if err := d.LetIn(ctx, at); err != nil {
+		d.Log.WarnContext(ctx, "a run that was released is left to its check", "run", r.ID.String(), "error", err)
+	}
+	standing, err := d.ReadRuns(ctx, []run.Run{r})
+	if err != nil {
+		return r, fmt.Errorf("read run %s: %w", r.ID, err)
+	}
+	return standing[0], nil
+}
+
+// leaveWider gives the writes by which runs that are about to join the line of a named gate leave places at wider ones, which an earlier delivery was given before this gate was made anew. They
+// are made with the joining: so nobody who waits holds a place at a wider gate, and no two runs wait for places of one another.
+func (d *Dispatcher) leaveWider(joining []*wanting) ([]store.Op, error) {
+	of := map[gate.ID][]*wanting{}
+	var all []gate.ID
+	for _, w := range joining {
+		for _, at := range widerThan(w.run, w.def, w.at) {
+			if of[at] == nil {
+				all = append(all, at)
+			}
+			of[at] = append(of[at], w)
+		}
+	}
+	var ops []store.Op
+	for _, at := range all {
+		g, _, err := d.gateItem(at)
+		if err != nil {
+			return nil, err
+		}
+		round, left := g.Begin(), false
+		for _, w := range of[at] {
+			w.wider = slices.DeleteFunc(w.wider, func(o gate.ID) bool { return o == at })
+			if round.Forget(w.run.ID) {
+				left, w.wider = true, append(w.wider, at)
+			}
+		}
+		if !left {
+			continue
+		}
+		op, err := round.Gate().Put(d.Now(), d.NewID())
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, op)
+	}
+	return ops, nil
+}
+
+// widerThan gives the gates that a run passes behind a named one.
+func widerThan(r run.Run, def job.Definition, at gate.ID) (wider []gate.ID) {
+	if !at.IsNamed() { // whose place a run keeps as long as it is claimed as it is
+		return nil
+	}
+	for _, way := range waysOf(r, def) {
+		if gate.Compare(at.Name, way.at.Name) < 0 {
+			wider = append(wider, way.at)
+		}
+	}
+	return wider
+}
+
+// leaveWiderStill does for a run that waits what leaveWider does for one that joins: another delivery of it may have passed the gate where it waits before that was made anew, and been given places
+// since. The run is written with the gate, as it stands: so it waits still, and no delivery of it has gone on.
+func (d *Dispatcher) leaveWiderStill(ctx context.Context, r run.Run) error {
+	at := gate.Of(r)
+	if !at.IsNamed() {
+		return nil
+	}
+	edition, err := d.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
+	if errors.Is(err, job.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, at := range widerThan(r, edition.Def, at) {
+		g, _, err := d.gateItem(at)
+		if err != nil {
+			return err
+		}
+		round := g.Begin()
+		if !round.Forget(r.ID) {
+			continue
+		}
+		op, err := r.Item(d.NewID())
+		if err == nil {
+			err = d.writeGate(round, op)
+		}
+		if conflict := store.AsConflict(err) != nil; conflict || err != nil {
+			if conflict { // the next check looks again
+				err = nil
+			}
+			return err
+		}
+		return d.LetIn(ctx, at)
+	}
+	return nil
+}
+
+// endDeleted ends those of waiting runs at named gates whose jobs were deleted, and gives the others. At its own gate the line of a deleted job is ended by whoever lets in;
+// at one of several, such a run may stand far behind.
+func (d *Dispatcher) endDeleted(ctx context.Context, waiting []run.Run) ([]run.Run, error) {
+	var kept, named []run.Run
+	for _, r := range waiting {
+		if gate.Of(r).IsNamed() {
+			named = append(named, r)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	for tenant, mine := range ByTenant(named, func(r run.Run) string { return r.Tenant }) {
+		jobs, err := d.newest(ctx, tenant, mine)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range mine {
+			if !waitsForNone(*jobs[r.ID.Job], r) {
+				kept = append(kept, r)
+				continue
+			}
+			now, err := d.Clock()
+			if err != nil {
+				return nil, err
+			}
+			ended, _ := r.AskCancel(now, Deleted, job.DefaultRetention)
+			if _, err = d.PutRun(ctx, ended, job.Callbacks{}, now); store.AsConflict(err) != nil {
+				continue
+			}
+			if err == nil {
+				err = d.Left(ctx, r)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return kept, nil
+}

@@ -1,0 +1,290 @@
+package oracle
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// namedState is a gate that jobs name.
+type namedState struct {
+	tenant, name string
+	spans        []*namedSpan // of its definition, the oldest first
+	under        int64        // the highest generation under which the gate was written
+	looked       int          // the event by which it was last written
+}
+
+// namedSpan is a time in which a definition stood, or none did.
+type namedSpan struct {
+	gate.Named
+	since, end int   // events; end 0 while it stands
+	until      int64 // Unix ms; forever while it stands
+}
+
+func (s *namedSpan) none() bool { return s.Version == 0 }
+
+// spot is where a run waits: as place.key has it. No key of an own gate begins so.
+func spot(r *run.Run) string {
+	if at := gate.Of(*r); at.IsNamed() {
+		return namedSpot + at.Name
+	}
+	return r.GateKey
+}
+
+const namedSpot = "gate:"
+
+func (j *Judge) gateNamed(tenant, name string) *namedState {
+	key := gate.NamedKey(tenant, name)
+	if j.gates[key] == nil {
+		j.gates[key] = &namedState{tenant: tenant, name: name, spans: []*namedSpan{{until: forever}}}
+	}
+	return j.gates[key]
+}
+
+// storedDefinition follows what a named gate says: its generation grows with each change.
+func (j *Judge) storedDefinition(at time.Time, tenant string, before, after store.Item) {
+	key := before.Key
+	if after.Exists() {
+		key = after.Key
+	}
+	j.storedOther(key, before, after)
+	after.Key = key
+	n, err := gate.NamedFromItem(tenant, after)
+	if err != nil || key != gate.NamedKey(tenant, n.Name) {
+		j.violate("P12", "%s is no definition of a gate: %v", key, err)
+		return
+	}
+	s := j.gateNamed(tenant, n.Name)
+	last := s.spans[len(s.spans)-1]
+	if after.Exists() && n.Generation <= last.Generation {
+		j.violate("P8", "gate %s of %s went from generation %d to %d", n.Name, tenant, last.Generation, n.Generation)
+	}
+	last.end, last.until = j.event, ms(at)
+	s.spans = append(s.spans, &namedSpan{Named: n, since: j.event, until: forever})
+}
+
+// of is the definition of a generation; nil for none.
+func (s *namedState) of(generation int64) *namedSpan {
+	if at := slices.IndexFunc(s.spans, func(p *namedSpan) bool { return !p.none() && p.Generation == generation }); at >= 0 {
+		return s.spans[at]
+	}
+	return nil
+}
+
+// noneSince tells whether the gate has had no definition at any time since an event.
+func (s *namedState) noneSince(event int) bool {
+	return slices.ContainsFunc(s.spans, func(p *namedSpan) bool { return p.none() && (p.end == 0 || p.end > event) })
+}
+
+// use is how a run's definition has it pass a gate.
+func (rs *runState) use(name string) (use job.GateUse, named bool) {
+	e := rs.job.byGeneration[rs.run.Generation]
+	if e == nil {
+		return use, false
+	}
+	at := slices.IndexFunc(e.Def.Gates, func(u job.GateUse) bool { return u.Gate == name })
+	if at < 0 {
+		return use, false
+	}
+	return e.Def.Gates[at], true
+}
+
+// isIn tells whether the run is let in at a named gate, and has not ended.
+func (rs *runState) isIn(name string) bool {
+	stays := rs.named[name]
+	return len(stays) > 0 && stays[len(stays)-1].until == forever
+}
+
+func (rs *runState) leavesNamed(name string, at int64) {
+	if rs.isIn(name) {
+		rs.named[name][len(rs.named[name])-1].until = at
+	}
+}
+
+// leavesGates is told of a change of a run after which it may have to be let in anew at named gates. b is the run before.
+func (rs *runState) leavesGates(b *run.Run, at int64) {
+	a := &rs.run
+	for name := range rs.named {
+		stays := active(b.State) && active(a.State) && b.Opening == a.Opening && b.Generation == a.Generation
+		if !stays || a.Waits() && a.Wait.Gate == name {
+			rs.leavesNamed(name, at)
+		}
+	}
+}
+
+// storedNamedGate: whoever is in progress keeps its entry, whoever is let in finds room by the definition that the gate was written under, and that is none
+// that an edit has replaced before (G1). Nobody is let in before another that could be (G3).
+func (j *Judge) storedNamedGate(at time.Time, key store.Key, tenant, name string, after store.Item) {
+	g, err := gate.FromItem(tenant, name, after)
+	s := j.gateNamed(tenant, name)
+	switch {
+	case len(s.spans) == 1 || key != (gate.ID{Tenant: tenant, Name: name}).Item():
+		j.violate("P12", "%s is the gate of no job", key)
+		return
+	case err != nil:
+		j.violate("G1", "%s: %v", key, err)
+		return
+	}
+	def := s.of(g.Under)
+	standing := map[*runState]int{}
+	var lets []*runState
+	for i, e := range g.Entries {
+		if slices.ContainsFunc(g.Entries[:i], func(other gate.Entry) bool { return g.Run(other) == g.Run(e) }) {
+			j.violate("G1", "run %s of %s has two entries at its gate", g.Run(e), tenant)
+		}
+		rs := j.runs[g.Run(e).Key(tenant)]
+		if rs == nil {
+			j.violate("G1", "run %s of %s has an entry at its gate, and never was", g.Run(e), tenant)
+			continue
+		}
+		if !active(rs.run.State) || e.Opening != rs.run.Opening || e.Generation != rs.run.Generation {
+			continue
+		}
+		standing[rs] = max(1, e.Units)
+		if rs.isIn(name) {
+			continue
+		}
+		lets = append(lets, rs)
+		if rs.named == nil {
+			rs.named = map[string][]place{}
+		}
+		rs.named[name] = append(rs.named[name], place{ms(at), forever, namedSpot + name})
+		use, named := rs.use(name)
+		switch want := max(1, use.Units); {
+		case !named:
+			j.violate("G1", "run %s of %s is at gate %s, which its job does not name", rs.id(), tenant, name)
+		case def != nil && max(1, e.Units) != min(want, def.Def.Limit):
+			j.violate("G1", "run %s of %s was let in at gate %s with %d units, wants %d, and the limit is %d", rs.id(), tenant, name, e.Units, want, def.Def.Limit)
+		}
+	}
+	total := 0
+	for _, units := range standing {
+		total += units
+	}
+	for _, rs := range j.runs {
+		switch {
+		case !rs.isIn(name) || rs.job.tenant != tenant || standing[rs] != 0:
+		case rs.run.Waits() && gate.Compare(rs.run.Wait.Gate, name) < 0: // it leaves the place with the write by which it joins that line
+			rs.leavesNamed(name, ms(at))
+		default:
+			j.violate("G1", "run %s of %s is %s, and has lost its entry at its gate in version %d", rs.id(), tenant, rs.run.State, after.Version)
+			rs.leavesNamed(name, ms(at))
+		}
+	}
+	j.namedInOrder(at, s, lets)
+	for _, rs := range lets {
+		// Who lets in reads the jobs behind the gate, and so sees a pause that stood before that was last written.
+		if held := rs.job.newest(); rs.run.Waits() && !rs.run.IgnorePause && held.Def.Paused && held.since < s.looked {
+			j.violate("P8", "run %s of %s was let in from the line, and its job is paused since generation %d", rs.id(), tenant, held.Generation)
+		}
+		switch {
+		case def == nil:
+			j.violate("G1", "run %s of %s was let in at gate %s under generation %d of it, which never was", rs.id(), tenant, name, g.Under)
+		case g.Under < s.under:
+			j.violate("G1", "run %s of %s was let in at gate %s under its generation %d, and %d was in force", rs.id(), tenant, name, g.Under, s.under)
+		case def.Closed != nil:
+			j.violate("G1", "run %s of %s was let in at gate %s, which is closed", rs.id(), tenant, name)
+		case total > def.Def.Limit:
+			j.violate("G1", "run %s of %s was let in at gate %s to make %d units of %d", rs.id(), tenant, name, total, def.Def.Limit)
+		}
+	}
+	s.under, s.looked = max(s.under, g.Under), j.event
+}
+
+// namedInOrder is inOrder at a named gate. A run of a job that is paused, or was since the gate was last written, is passed over.
+func (j *Judge) namedInOrder(at time.Time, s *namedState, lets []*runState) {
+	if len(lets) == 0 {
+		return
+	}
+	var first *runState // of those that go on waiting
+	for _, rs := range j.runs {
+		r := &rs.run
+		if r.Tenant != s.tenant || !r.Waits() || r.Wait.Gate != s.name || slices.Contains(lets, rs) || !j.placeStands(rs) || rs.job.deletedOver(r.Generation) ||
+			r.Expired(ms(at)+j.cfg.Clocks.Milliseconds()) || !r.IgnorePause && rs.job.pausedSince(s.looked) {
+			continue
+		}
+		if first == nil || gate.PlaceOf(*r).Compare(gate.PlaceOf(first.run)) < 0 {
+			first = rs
+		}
+	}
+	if first == nil {
+		return
+	}
+	for _, rs := range lets {
+		switch {
+		case !rs.run.Waits():
+			j.violate("G3", "run %s of %s entered past the line, in which run %s waits", rs.id(), s.tenant, first.id())
+		case gate.PlaceOf(first.run).Compare(gate.PlaceOf(rs.run)) < 0:
+			j.violate("G3", "run %s of %s was let in before run %s, which stands before it in line", rs.id(), s.tenant, first.id())
+		}
+	}
+}
+
+// deletedOver tells whether a delete of the job has been written since a generation: whoever lets in at a named gate ends its runs by the same write.
+func (js *jobState) deletedOver(generation int64) bool {
+	return slices.ContainsFunc(js.editions, func(e *edition) bool { return e.deleted && e.Generation > generation })
+}
+
+// inAtAll: what starts was let in at each gate that its definition names, unless that has had no definition since the run was made (G1).
+func (j *Judge) inAtAll(rs *runState) {
+	e := rs.job.byGeneration[rs.run.Generation]
+	if e == nil {
+		return
+	}
+	for _, use := range e.Def.Gates {
+		if !rs.isIn(use.Gate) && !j.gateNamed(rs.job.tenant, use.Gate).noneSince(rs.past[0].since) {
+			j.violate("G1", "run %s of %s started, its job names gate %s, and it was not let in there", rs.id(), rs.job.tenant, use.Gate)
+		}
+	}
+}
+
+// namedFull: who is skipped at a named gate found as many waiting as it lets wait, and names others that wait there or are in progress (G4).
+func (j *Judge) namedFull(at time.Time, rs *runState, b *run.Run) {
+	a := &rs.run
+	_, named := rs.use(a.Why.Gate)
+	switch {
+	case a.Why.Code != run.WhyFull || a.Why.Policy != "" || !named:
+		j.violate("G4", "run %s of %s is skipped for %s by %q at gate %s, which its job does not say", a.ID, a.Tenant, a.Why.Code, a.Why.Policy, a.Why.Gate)
+		return
+	case rs.byHand:
+		j.violate("G4", "run %s of %s was opened by hand, and is skipped", a.ID, a.Tenant)
+	}
+	from := max(rs.due(b), rs.written) - j.cfg.Clocks.Milliseconds()
+	most, waiting := math.MaxInt, 0
+	for _, p := range j.gateNamed(a.Tenant, a.Why.Gate).spans {
+		if p.Def.MaxWaiting != nil && p.until >= from {
+			most = min(most, *p.Def.MaxWaiting)
+		}
+	}
+	key := namedSpot + a.Why.Gate
+	for _, other := range j.runs {
+		if other != rs && other.job.tenant == a.Tenant && slices.ContainsFunc(other.waits, func(p place) bool { return p.key == key && p.since <= ms(at) && p.until >= from }) {
+			waiting++
+		}
+	}
+	if waiting < most {
+		j.violate("G4", "run %s of %s is skipped at gate %s, where %d wait, and at most %d may", a.ID, a.Tenant, a.Why.Gate, waiting, most)
+	}
+	for _, id := range a.Why.InTheWay {
+		if other := j.named(a.Tenant, id); other == nil || other == rs || len(other.stays(key)) == 0 {
+			j.violate("G4", "run %s of %s is skipped at gate %s, and run %s in its way was never there", a.ID, a.Tenant, a.Why.Gate, id)
+		}
+	}
+}
+
+// waitsAtItsOwn: a run waits at no named gate but one that its job names (G1).
+func (j *Judge) waitsAtItsOwn(rs *runState) {
+	name := rs.run.Wait.Gate
+	if _, named := rs.use(name); rs.run.Waits() && isNamedGate(name) && !named {
+		j.violate("G1", "run %s of %s is at gate %s, which its job does not name", rs.id(), rs.job.tenant, name)
+	}
+}
+
+// isNamedGate tells of what stands in the key of a gate's partition whether that is one that jobs name.
+func isNamedGate(named string) bool { return !strings.HasPrefix(named, "job:") }
