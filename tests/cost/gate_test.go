@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -21,11 +22,15 @@ func TestWhatAGateTakes(t *testing.T) {
 		t.Skip("counted by the test without emulators, which they change nothing about")
 	}
 	const runs = 60
-	takes := func(t *testing.T, overlap job.Overlap, held bool) (writes, reads float64) {
+	takes := func(t *testing.T, overlap job.Overlap, held bool, gates ...string) (writes, reads float64) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, nil, lone, ok())
 			time.Sleep(17 * time.Second)
 			def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}, Overlap: overlap}
+			for _, name := range gates {
+				def.Gates = append(def.Gates, job.GateUse{Gate: name})
+				defines(t, r, gate.Named{Tenant: "default", Name: name, Generation: 1, Def: gate.Definition{Limit: 100}})
+			}
 			j, _, err := r.Control.Put(r.ctx, "default", "report", def, control.Match{})
 			if err != nil {
 				t.Fatal(err)
@@ -70,6 +75,24 @@ func TestWhatAGateTakes(t *testing.T) {
 	plainWrites, plainReads := takes(t, job.Overlap{}, false)
 	for name, row := range map[string]struct {
 		overlap       job.Overlap
+		gates         []string
+		writes, reads float64
+	}{
+		"a named gate":               {job.Overlap{}, []string{"stripe"}, 1, 3.5},
+		"two gates, own and named":   {job.Overlap{Policy: job.OverlapQueue, Limit: 100}, []string{"stripe"}, 2, 5.9},
+		"two gates, both are named":  {job.Overlap{}, []string{"gpu", "stripe"}, 2, 6.8},
+		"one at a time, and a named": {job.Overlap{Policy: job.OverlapQueue}, []string{"stripe"}, 2, 6.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			writes, reads := takes(t, row.overlap, false, row.gates...)
+			t.Logf("%.2f write units and %.2f read units a run, and %.2f and %.2f without a gate", writes, reads, plainWrites, plainReads)
+			if math.Abs(writes-plainWrites-row.writes) > 0.25 || math.Abs(reads-plainReads-row.reads) > 0.25 {
+				t.Errorf("the gates take %.2f write units and %.2f read units, want some %.2f and %.2f", writes-plainWrites, reads-plainReads, row.writes, row.reads)
+			}
+		})
+	}
+	for name, row := range map[string]struct {
+		overlap       job.Overlap
 		held          bool
 		writes, reads float64
 	}{
@@ -86,6 +109,21 @@ func TestWhatAGateTakes(t *testing.T) {
 				t.Errorf("a gate takes %.2f write units and %.2f read units, want some %.2f and %.2f", writes-plainWrites, reads-plainReads, row.writes, row.reads)
 			}
 		})
+	}
+}
+
+// defines writes the definition of a gate, and makes it hold.
+func defines(t *testing.T, r *rig, n gate.Named) {
+	t.Helper()
+	op, err := n.Put(1)
+	if err == nil {
+		_, err = r.Dispatch.Store.Write(r.ctx, op)
+	}
+	if err == nil {
+		err = r.Dispatch.Redefined(r.ctx, n.Written(1))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
