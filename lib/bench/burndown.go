@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -20,7 +21,7 @@ import (
 
 var anyMatch control.Match
 
-// BurnDown is how one-off runs are burnt down. All but Mixed and Overlap are required.
+// BurnDown is how one-off runs are burnt down. All but Mixed, Overlap and Gate are required.
 type BurnDown struct {
 	Runs    int
 	Batch   int  // runs that are inserted at once
@@ -28,6 +29,7 @@ type BurnDown struct {
 	Workers int  // attempts at once
 	Mixed   bool // insert while the runs are worked on. Else all are inserted before the first starts
 	Overlap int  // how many runs may be in progress at once by the gate of their job, at least Workers; 0: there is no gate
+	Gate    int  // the limit of a gate that their job names; 0: it names none
 }
 
 func (b BurnDown) check() error {
@@ -41,6 +43,9 @@ func (b BurnDown) check() error {
 	}
 	if b.Overlap != 0 && (b.Overlap < b.Workers || b.Overlap > job.MaxOverlapLimit) { // with less some would be skipped, and nothing burnt down
 		return invalid.Field("overlap", strconv.Itoa(b.Overlap), fmt.Sprintf("0, or at least as many as workers and at most %d", job.MaxOverlapLimit))
+	}
+	if b.Gate < 0 || b.Gate > gate.MaxLimit {
+		return invalid.Field("gate", strconv.Itoa(b.Gate), fmt.Sprintf("0 to %d", gate.MaxLimit))
 	}
 	return nil
 }
@@ -149,6 +154,12 @@ func (b BurnDown) measure(ctx context.Context, h Host, report *BurnDownReport) (
 	def := onDemand(burnJob)
 	if b.Overlap > 0 {
 		def.Overlap = job.Overlap{Policy: job.OverlapSkip, Limit: b.Overlap}
+	}
+	if b.Gate > 0 {
+		def.Gates = []job.GateUse{{Gate: burnJob}}
+		if err := r.limit(ctx, gate.Named{Tenant: tenant, Name: burnJob, Generation: 1, Def: gate.Definition{Limit: b.Gate}}); err != nil {
+			return err
+		}
 	}
 	if err := r.put(ctx, burnJob, def); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/embed"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
@@ -161,6 +162,19 @@ func (r *rig) close() error {
 func (r *rig) put(ctx context.Context, name string, def job.Definition) error {
 	_, _, err := r.node.Control.Put(ctx, tenant, name, def, anyMatch)
 	return err
+}
+
+// limit defines a gate that jobs name.
+func (r *rig) limit(ctx context.Context, n gate.Named) error {
+	op, err := n.Put(r.host.NewID())
+	if err != nil {
+		return err
+	}
+	versions, err := r.node.Dispatch.Store.Write(ctx, op)
+	if err != nil {
+		return err
+	}
+	return r.node.Dispatch.Redefined(ctx, n.Written(versions[0]))
 }
 
 // ended waits until so many more runs have succeeded than had, and tells of it. A run that ends otherwise is an error.

@@ -1,5 +1,5 @@
-// Command gates measures what the gate of a job costs: a heap of runs is burnt down in turns, once with no gate and once with one that has room for
-// each worker. With -line, runs wait at one gate and take their turns. The figures of no gate are those of the commit before it; take both trees in turns to see it.
+// Command gates measures what a gate costs: a heap of runs is burnt down in turns, with no gate, with one of their job that has room for each worker, and with one that the job
+// names, which has room for each or for half of them. With -line, runs wait at one gate and take their turns. The figures of no gate are those of the commit before it; take both trees in turns to see it.
 package main
 
 import (
@@ -53,18 +53,17 @@ func measure(ctx context.Context, runs, workers, rounds int) (err error) {
 	out := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(out, "ROUND\tGATE\tRUNS/S\tOPS A RUN\tBYTES A RUN\tCPU A RUN")
 	for round := range rounds {
-		for _, limit := range []int{0, workers} {
-			h.Folder = filepath.Join(folder, fmt.Sprintf("%d-%d", round, limit))
-			r, err := bench.BurnDown{Runs: runs, Batch: min(runs, 1000), Callers: 4, Workers: workers, Overlap: limit}.Run(ctx, h)
+		for i, gate := range []struct {
+			name       string
+			own, named int
+		}{{name: "none"}, {name: fmt.Sprint("limit ", workers), own: workers}, {name: fmt.Sprint("named, limit ", workers), named: workers}, {name: fmt.Sprint("named, limit ", (workers+1)/2), named: (workers + 1) / 2}} {
+			h.Folder = filepath.Join(folder, fmt.Sprintf("%d-%d", round, i))
+			r, err := bench.BurnDown{Runs: runs, Batch: min(runs, 1000), Callers: 4, Workers: workers, Overlap: gate.own, Gate: gate.named}.Run(ctx, h)
 			if err != nil {
 				return err
 			}
-			gate := "none"
-			if limit > 0 {
-				gate = fmt.Sprintf("limit %d", limit)
-			}
 			s := r.BurnDownSynced
-			fmt.Fprintf(out, "%d\t%s\t%.0f\t%.2f\t%.0f\t%.1f µs\n", round+1, gate, r.BurnDownPerSecond, s.PerRun, s.BytesRun, s.CPURun)
+			fmt.Fprintf(out, "%d\t%s\t%.0f\t%.2f\t%.0f\t%.1f µs\n", round+1, gate.name, r.BurnDownPerSecond, s.PerRun, s.BytesRun, s.CPURun)
 		}
 	}
 	return out.Flush()
