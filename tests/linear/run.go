@@ -200,7 +200,7 @@ func (in runStep) cancel(s runState) []runState {
 	return nil
 }
 
-// atGate tells whether a run was skipped at the gate of its job. Other skipped runs are records of missed fires.
+// atGate tells whether a run was skipped at a gate. Other skipped runs are records of missed fires.
 func atGate(reason string) bool {
 	return slices.Contains(gateReasons, reason) || tooLate(reason)
 }
@@ -208,8 +208,9 @@ func atGate(reason string) bool {
 // tooLate tells whether a run was skipped since it had not started in time: also one that had attempts before it was opened again.
 func tooLate(reason string) bool { return strings.HasPrefix(reason, "it had not started by ") }
 
-// gateReasons are those of runs that were one too many at their job's gate.
-var gateReasons = []string{"other runs of the job were in progress", "as many runs of the job waited as may wait", "another run of the job waited already", "a later run of the job waits in its place"}
+// gateReasons are those of runs that were one too many at their job's gate, or at one that jobs share.
+var gateReasons = []string{"other runs of the job were in progress", "as many runs of the job waited as may wait", "another run of the job waited already", "a later run of the job waits in its place",
+	"as many runs waited at the gate as may wait"}
 
 // retry opens what has ended.
 func (in runStep) retry(s runState) []runState {

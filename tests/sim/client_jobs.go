@@ -86,6 +86,12 @@ func (u *user) changed(def job.Definition) job.Definition {
 	if chance(u.Rand, u.Mix.Jobs.Overlap/2) {
 		def.Overlap = fresh.Overlap
 	}
+	if chance(u.Rand, u.Mix.Jobs.Named/2) {
+		def.Gates = fresh.Gates
+	}
+	if def.Target.Workflow != nil {
+		def.Gates = nil
+	}
 	if chance(u.Rand, u.Mix.Jobs.Callbacks/2) {
 		missed := def.On.Missed
 		def.On = fresh.On

@@ -53,6 +53,14 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 		}
 		w.For = schedule.Duration(rate(r, 1, m.Pace.unit()/4, 4*m.Pace.unit())) // else its fires hardly meet
 	}
+	if chance(r, j.Named) {
+		for _, name := range namedGates {
+			if r.IntN(2) == 0 {
+				def.Gates = append(def.Gates, job.GateUse{Gate: name, Units: 1 + r.IntN(2)})
+			}
+		}
+		w.For = schedule.Duration(rate(r, 1, m.Pace.unit()/4, 2*m.Pace.unit()))
+	}
 	if chance(r, j.Expiring) {
 		def.ExpiresAfter = schedule.Duration(rate(r, 1, 2*time.Second, 4*m.Pace.unit()).Truncate(time.Second))
 	}
@@ -70,6 +78,7 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 		}
 	}
 	if chance(r, j.Workflows) {
+		def.Gates = nil // its run passes none
 		return m.branches(r, def)
 	}
 	return def

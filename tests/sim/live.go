@@ -94,7 +94,7 @@ func (m Mix) bound(b backlog) time.Duration {
 	passes := time.Duration(b.missed/perPass + 1)
 	starts := time.Duration(b.missed) * (time.Second + p.Pass) // of a job, one a second at the most, and one a pass at the least
 	turns := time.Duration(0)
-	if m.Jobs.Overlap > 0 {
+	if m.Jobs.Overlap > 0 || m.Jobs.Named > 0 {
 		turns = time.Duration(b.runs) // where one at a time is in progress, those that wait go one after the other
 	}
 	return m.mended() + b.ahead + passes*(p.Every+p.Steps+time.Minute) + starts + rounds*(b.attempt+p.Lease) + b.longest + turns*(b.longest+letsIn)

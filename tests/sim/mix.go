@@ -81,6 +81,8 @@ type JobRates struct {
 	OneWaits float64 // of those with Overlap, of whose runs one waits at most: the first, or the latest
 	Keyed    float64 // of those with Overlap, which have a limit for each value of a key
 
+	Named float64 // whose runs pass gates that jobs share
+
 	Callbacks float64
 	Missed    float64 // which tell of missed fires
 	Expiring  float64 // whose runs are skipped when they are too late
@@ -121,6 +123,7 @@ func Draw(seed uint64) Mix {
 	m.drawWithin(rand.New(rand.NewPCG(seed, 0x706f6f6c73656774)))    // "pools", and three letters
 	m.drawCounts(rand.New(rand.NewPCG(seed, 0x636f756e74657175)))    // "count", and three letters by which the first dozen worlds have none
 	m.drawKeyed(rand.New(rand.NewPCG(seed, 0x6b657973616161)))       // "keys", and three letters as well
+	m.drawNamed(rand.New(rand.NewPCG(seed, 0x6e616d65616c65)))       // "name", and three letters by which the first dozen worlds have none
 	return m
 }
 
@@ -287,6 +290,13 @@ func (m *Mix) drawOneWaits(r *rand.Rand) {
 func (m *Mix) drawKeyed(r *rand.Rand) {
 	if m.Jobs.Overlap > 0 && chance(r, 0.4) {
 		m.Jobs.Keyed = pick(r, []float64{0.3, 0.6, 0.9})
+	}
+}
+
+// drawNamed draws how many jobs pass gates that they share, from a stream of its own too.
+func (m *Mix) drawNamed(r *rand.Rand) {
+	if chance(r, 0.25) {
+		m.Jobs.Named = pick(r, []float64{0.3, 0.6, 0.9})
 	}
 }
 

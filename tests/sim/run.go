@@ -137,6 +137,7 @@ func newWorld(t *testing.T, cfg Config) *World {
 	}
 	w.Judge = oracle.New(oracle.Config{Clocks: clocks, Callbacks: w.Mix.Defaults})
 	w.lines = w.newLines()
+	w.defineGates()
 	for n, role := range w.Mix.Shape.roles(w.Rand("machines")) {
 		m := &machine{World: w, name: fmt.Sprintf("host %d", n), role: role}
 		if w.Mix.Faults.Skew > 0 {
