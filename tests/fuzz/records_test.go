@@ -40,6 +40,7 @@ func kinds() map[string]any {
 var unreleased = map[string][]byte{
 	"tickets": append([]byte{record.Format, 0xa1, 1, 0x58, 32}, make([]byte, 32)...),
 	"gate":    {record.Format, 0xa3, 1, 0x81, 0xa4, 1, 0x19, 0x03, 0xe8, 2, 0x61, 'a', 3, 5, 4, 1, 2, 2, 3, 0x19, 0x03, 0xe9}, // one entry, and two that wait
+	"gates":   {record.Format, 0xa3, 1, 0xa2, 1, 5, 2, 3, 2, 0x19, 0x03, 0xe8, 3, 0xa1, 1, 7},                                 // five units, three may wait, and it is closed
 	"down":    {record.Format, 0xa2, 1, 7, 2, 0x62, 'a', '~'},
 	"line":    {record.Format, 0xa1, 1, 0x19, 0x03, 0xe8},
 	"sum":     {record.Format, 0xa3, 1, 0x19, 0x03, 0xe8, 2, 0xa1, 1, 0x86, 1, 0, 0, 0, 0, 0, 3, 0x81, 0x62, 'a', '~'},

@@ -96,6 +96,10 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 	})
 	l.put("slow-alone", 0, func(d *job.Definition) { d.Overlap.Policy = job.OverlapSkip })
 	l.put("slow-turns", 0, func(d *job.Definition) { d.Overlap.Policy = job.OverlapQueue })
+	stripe, err := gate.Named{Tenant: "default", Name: "stripe", Generation: 1, Def: gate.Definition{Limit: 5}}.Put(1)
+	must(t, err)
+	_, err = f.store.Write(t.Context(), stripe)
+	must(t, err)
 	l.put("flow", 0, func(d *job.Definition) {
 		d.Target = target.Spec{Workflow: []byte(`{"steps": {"first": {"handler": {"name": "f"}}, "second": {"needs": ["first"], "handler": {"name": "f"}}}}`)}
 	})
@@ -107,7 +111,7 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 	cancelled := l.trigger("ahead", control.Request{Delay: new(time.Hour)})
 	l.trigger("ahead", control.Request{Delay: new(48 * time.Hour)})
 	time.Sleep(5 * time.Second)
-	_, err := l.Control.Cancel(t.Context(), "default", cancelled, "not wanted")
+	_, err = l.Control.Cancel(t.Context(), "default", cancelled, "not wanted")
 	must(t, err)
 	_, err = l.Control.Pause(t.Context(), "default", "paused", "for a while", control.Match{})
 	must(t, err)
