@@ -14,7 +14,8 @@ const maxRecord = 1024
 // and version, expiry and attempt ID as numbers.
 const perItem = 42
 
-// encode gives the record of a run, with as much of the attempts and their errors as keeps the item within maxRecord, or so much above
+// encode gives the record of a run that stays within maxRecord, but for one case: where tenant and job have the longest names that there are, and the payload is as long as MaxInline, a
+// run that waits at a named gate with a long name, or at one of a long key, takes up to some 110 bytes more. It has as much of the attempts and their errors as keeps the item within maxRecord, or so much above
 // it as its data is above MaxInline, and as the discard of a dead letter takes. What is left out leaves r too.
 func (r *Run) encode(key store.Key) []byte {
 	r.Payload.Blob, r.Result.Blob, r.Log = r.shortKey(r.Payload.Blob), r.shortKey(r.Result.Blob), r.shortKey(r.Log)
