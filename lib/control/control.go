@@ -64,6 +64,9 @@ const (
 
 	// CodeGateNotFound says that there is no gate of that name.
 	CodeGateNotFound  Code = "gate_not_found"
+	CodeGateExists    Code = "gate_exists"
+	CodeOwnGate       Code = "own_gate"            // the limit of a job is part of the job
+	CodeNotWaiting    Code = "run_not_waiting"     // nothing to release
 	CodeStale         Code = "precondition_failed" // If-Match or If-None-Match did not hold
 	CodeJobExists     Code = "job_exists"
 	CodeKeyReused     Code = "idempotency_key_reused" // with another body

@@ -33,7 +33,7 @@ const maxRounds = 16
 func (s *Service) Put(ctx context.Context, tenant, name string, def job.Definition, match Match) (job.Job, Change, error) {
 	p, err := s.draft(tenant, name, def, match)
 	if err == nil {
-		err = s.callable(ctx, tenant, nil, p)
+		err = s.look(ctx, tenant, nil, p)
 	}
 	if err != nil {
 		return job.Job{}, 0, err
@@ -87,7 +87,7 @@ func (p *patch) apply(ctx context.Context, j *job.Job) (bool, error) {
 	}
 	put, err := p.service.draft(j.Tenant, j.Name, def, p.match)
 	if err == nil {
-		err = p.service.callable(ctx, j.Tenant, p.beside, put)
+		err = p.service.look(ctx, j.Tenant, p.beside, put)
 	}
 	if err != nil {
 		return false, err
@@ -106,7 +106,7 @@ func (p *patch) apply(ctx context.Context, j *job.Job) (bool, error) {
 func (s *Service) Preview(ctx context.Context, tenant, name string, def job.Definition, match Match, beside map[string]bool) (before, after job.Job, change Change, err error) {
 	p, err := s.draft(tenant, name, def, match)
 	if err == nil {
-		err = s.callable(ctx, tenant, beside, p)
+		err = s.look(ctx, tenant, beside, p)
 	}
 	if err != nil {
 		return before, after, 0, err
@@ -141,7 +141,8 @@ type put struct {
 	match    Match
 	change   Change // as of the last apply
 
-	uncallable []callee // that name no job
+	uncallable []callee     // that name no job
+	impassable []impassable // what it says of gates that cannot be so
 }
 
 // draft checks all that can be told of a definition without looking at the job.
@@ -158,6 +159,14 @@ func (s *Service) draft(tenant, name string, def job.Definition, match Match) (*
 		return nil, err
 	}
 	return &put{service: s, def: def, compiled: compiled, match: match}, nil
+}
+
+// look notes of each draft what of the things that it names stands otherwise than it says. Jobs of the names in beside are put by the same request.
+func (s *Service) look(ctx context.Context, tenant string, beside map[string]bool, drafts ...*put) error {
+	if err := s.callable(ctx, tenant, beside, drafts...); err != nil {
+		return err
+	}
+	return s.passable(ctx, tenant, drafts...)
 }
 
 // Check gives what Put refuses of a definition whatever stands under its name: joined *invalid.Error.
@@ -193,7 +202,7 @@ func (p *put) apply(j *job.Job) (bool, error) {
 	if exists {
 		standing = j.Def
 	}
-	if err := refuseNew(p.uncallable, standing); err != nil {
+	if err := errors.Join(refuseNew(p.uncallable, standing), refuseGates(p.impassable, standing)); err != nil {
 		return false, err
 	}
 	if !exists {
@@ -230,15 +239,20 @@ func same(a, b job.Definition) bool {
 }
 
 func (m Match) check(j job.Job, exists bool) error {
+	return m.holds("job "+j.Name, j.ETag(), exists, CodeJobExists)
+}
+
+// holds refuses an edit of a thing that stands as its ETag says, or does not exist. taken is the code for one that should not exist.
+func (m Match) holds(thing, tag string, exists bool, taken Code) error {
 	switch {
 	case m.Absent && exists:
-		return refuse(CodeJobExists, "job %s exists already; leave If-None-Match out to replace it", j.Name)
-	case m.ETag == "" || exists && (m.ETag == "*" || m.ETag == j.ETag()):
+		return refuse(taken, "%s exists already; leave If-None-Match out to replace it", thing)
+	case m.ETag == "" || exists && (m.ETag == "*" || m.ETag == tag):
 		return nil
 	case !exists:
-		return refuse(CodeStale, "job %s does not exist, so If-Match cannot hold", j.Name)
+		return refuse(CodeStale, "%s does not exist, so If-Match cannot hold", thing)
 	default:
-		return refuse(CodeStale, "job %s was changed meanwhile: it is now %s; read it again", j.Name, j.ETag())
+		return refuse(CodeStale, "%s was changed meanwhile: it is now %s; read it again", thing, tag)
 	}
 }
 

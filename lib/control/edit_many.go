@@ -51,7 +51,7 @@ func (s *Service) PutMany(ctx context.Context, tenant string, wanted []Wanted) [
 	for i, p := range valid {
 		drafts[i], beside[p.name] = p.put, true
 	}
-	if err := s.callable(ctx, tenant, beside, drafts...); err != nil {
+	if err := s.look(ctx, tenant, beside, drafts...); err != nil {
 		for _, p := range valid {
 			p.Err = err
 		}

@@ -3,9 +3,9 @@ package control
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -14,10 +14,11 @@ import (
 // Line is how a run stands that waits in the line of a gate.
 type Line struct {
 	Gate     string
-	Key      string   // as gate.ShownKey shows it, where the job has a gate for each value of a key
-	Since    int64    // Unix ms
-	Behind   int      // runs that are before it in line, at most MaxBehind
-	InTheWay []string // IDs of runs that are in progress at the gate, those that were let in first; at most run.MaxInTheWay
+	Key      string        // as gate.ShownKey shows it, where the job has a gate for each value of a key
+	Since    int64         // Unix ms
+	Behind   int           // runs that are before it in line, at most MaxBehind
+	InTheWay []string      // IDs of runs that are in progress at the gate, those that were let in first; at most run.MaxInTheWay
+	Closed   *gate.Closure // where somebody has closed the gate
 }
 
 // MaxBehind is up to where the runs are counted that are before one in line; a Behind that is MaxBehind means "at least".
@@ -25,8 +26,9 @@ const MaxBehind = 1000
 
 // lineOf looks up how a waiting run stands in line. It is no snapshot: places are given and taken meanwhile.
 func (s *Service) lineOf(ctx context.Context, r run.Run) (Line, error) {
-	line := Line{Gate: r.Wait.Gate, Key: gate.ShownKey(r.GateKey), Since: r.Wait.Since}
-	g, err := s.gateOf(ctx, gate.Of(r))
+	of := gate.Of(r)
+	line := Line{Gate: r.Wait.Gate, Key: gate.ShownKey(of.Key), Since: r.Wait.Since}
+	g, err := s.gateOf(ctx, of)
 	if err != nil {
 		return line, err
 	}
@@ -37,16 +39,25 @@ func (s *Service) lineOf(ctx context.Context, r run.Run) (Line, error) {
 	if err != nil {
 		return line, fmt.Errorf("read the line of %s: %w", line.Gate, err)
 	}
-	line.Behind = len(page.Items)
+	line.Behind, line.Closed = len(page.Items), g.Def.Closed
 	return line, nil
 }
 
+// gateOf reads a gate; one that has a name of its own, with its definition.
 func (s *Service) gateOf(ctx context.Context, of gate.ID) (gate.Gate, error) {
-	items, err := s.Store.Get(ctx, of.Item())
+	keys := []store.Key{of.Item()}
+	if of.IsNamed() {
+		keys = append(keys, gate.NamedKey(of.Tenant, of.Name))
+	}
+	items, err := s.Store.Get(ctx, keys...)
 	if err != nil {
 		return gate.Gate{}, fmt.Errorf("read gate %s: %w", of.Name, err)
 	}
-	return gate.FromItem(of.Tenant, of.Name, items[0])
+	g, err := gate.FromItem(of.Tenant, of.Name, items[0])
+	if err == nil && of.IsNamed() {
+		g.Def, err = gate.NamedFromItem(of.Tenant, items[1])
+	}
+	return g, err
 }
 
 // inProgress names the first few runs that hold places at a gate.
@@ -74,10 +85,13 @@ func (s *Service) inProgress(ctx context.Context, g gate.Gate) (ids []string, er
 	return ids, nil
 }
 
-// Gate is how the own gate of a job stands; where the job has one for each value of a key, all of them together.
+// Gate is how a gate stands: one that has a name of its own, or the own gate of a job. Where the job has one for each value of a key, it is all of them together.
 type Gate struct {
-	Job        job.Job
-	InProgress int // of those that were let in last, beyond GateLook, some may have ended
+	Named gate.Named // of one that has a name of its own; else Version is 0
+	Job   job.Job    // of a job's own gate
+
+	InProgress int // runs: of those that were let in last, beyond GateLook, some may have ended
+	Units      int // how much of the limit they take
 	Waiting    int
 
 	Keys []KeyGate // where there is one for each value: those at which runs are in progress or wait, by their keys, at most MaxKeyGates
@@ -99,11 +113,103 @@ const (
 	MaxKeyGates = 20
 )
 
-// Gates lists the gates of jobs that bound their overlap, by the name of the job.
+// Gates lists gates: those that have names of their own, by their names, then those of jobs that bound their overlap, by the names of the jobs.
 func (s *Service) Gates(ctx context.Context, tenant, cursor string, limit int) (gates []Gate, next string, err error) {
-	jobs, next, err := s.Jobs(ctx, tenant, JobFilter{Bounded: true}, cursor, min(pageLimit(limit), MaxGates))
-	if err != nil || len(jobs) == 0 {
-		return nil, next, err
+	after, err := readCursor(cursor, isGate)
+	if err != nil {
+		return nil, "", err
+	}
+	limit = min(pageLimit(limit), MaxGates)
+	afterJob, own := gate.OwnOf(after)
+	if !own {
+		if gates, err = s.namedGates(ctx, tenant, after, limit); err != nil {
+			return nil, "", err
+		}
+		if len(gates) == limit {
+			return gates, AfterGate(gates[limit-1]), nil
+		}
+		afterJob = "" // those of jobs come behind all that have names
+	}
+	jobs, more, err := s.boundedJobs(ctx, tenant, afterJob, limit-len(gates))
+	if err != nil {
+		return nil, "", err
+	}
+	if more != "" {
+		next = cursorAfter(gate.Name(more))
+	}
+	ours, err := s.ownGates(ctx, tenant, jobs)
+	return append(gates, ours...), next, err
+}
+
+// isGate tells whether a gate may be called so.
+func isGate(name string) bool {
+	of, own := gate.OwnOf(name)
+	return own && job.ValidName(of) == nil || gate.ValidName(name) == nil
+}
+
+// namedGates lists gates that have names of their own, behind a name.
+func (s *Service) namedGates(ctx context.Context, tenant, after string, limit int) ([]Gate, error) {
+	wanted := gate.AllNamed(tenant, "", limit)
+	if after != "" {
+		wanted.From = after + "\x00"
+	}
+	var all []gate.Named
+	for len(all) < limit {
+		page, err := s.Store.Query(ctx, wanted)
+		if err != nil {
+			return nil, fmt.Errorf("list gates: %w", err)
+		}
+		for _, item := range page.Items {
+			n, err := gate.NamedFromItem(tenant, item)
+			if err != nil {
+				s.unreadable(tenant, item, err)
+			} else if n.Version != 0 && len(all) < limit {
+				all = append(all, n)
+			}
+		}
+		if wanted.Cursor = page.Cursor; wanted.Cursor == "" {
+			break
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	keys := make([]store.Key, len(all))
+	for i, n := range all {
+		keys[i] = gate.ID{Tenant: tenant, Name: n.Name}.Item()
+	}
+	items, err := s.Store.Get(ctx, keys...)
+	if err != nil {
+		return nil, fmt.Errorf("read gates: %w", err)
+	}
+	gates := make([]Gate, len(all))
+	for i, n := range all {
+		gates[i].Named = n
+		if err := s.stand(ctx, &gates[i], tenant, n.Name, items[i:i+1]); err != nil {
+			return nil, err
+		}
+	}
+	return gates, nil
+}
+
+// boundedJobs lists jobs that bound their overlap, behind a name. more is the name behind which there may be others, "" for none.
+func (s *Service) boundedJobs(ctx context.Context, tenant, after string, limit int) (jobs []job.Job, more string, err error) {
+	cursor := ""
+	if after != "" {
+		cursor = cursorAfter(after)
+	}
+	jobs, next, err := s.Jobs(ctx, tenant, JobFilter{Bounded: true}, cursor, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	more, err = readCursor(next, func(string) bool { return true })
+	return jobs, more, err
+}
+
+// ownGates gives the own gates of jobs.
+func (s *Service) ownGates(ctx context.Context, tenant string, jobs []job.Job) ([]Gate, error) {
+	if len(jobs) == 0 {
+		return nil, nil
 	}
 	keys := make([]store.Key, len(jobs))
 	for i, j := range jobs {
@@ -111,34 +217,94 @@ func (s *Service) Gates(ctx context.Context, tenant, cursor string, limit int) (
 	}
 	items, err := s.Store.Get(ctx, keys...)
 	if err != nil {
-		return nil, "", fmt.Errorf("read gates: %w", err)
+		return nil, fmt.Errorf("read gates: %w", err)
 	}
+	gates := make([]Gate, len(jobs))
 	for i, j := range jobs {
-		shown := Gate{Job: j}
+		gates[i].Job = j
 		of := items[i : i+1]
 		if j.Keyed {
 			page, err := s.Store.Query(ctx, gate.Gates(tenant, j.Name, GateLook))
 			if err != nil {
-				return nil, "", fmt.Errorf("read the gates of %s: %w", j.Name, err)
+				return nil, fmt.Errorf("read the gates of %s: %w", j.Name, err)
 			}
-			of, shown.More = page.Items, page.Cursor != ""
+			of, gates[i].More = page.Items, page.Cursor != ""
 		}
-		if err := s.stand(ctx, &shown, of); err != nil {
-			return nil, "", err
+		if err := s.stand(ctx, &gates[i], tenant, gate.Name(j.Name), of); err != nil {
+			return nil, err
 		}
-		gates = append(gates, shown)
 	}
-	return gates, next, nil
+	return gates, nil
 }
 
-// stand adds how gates of a job stand, by their items. Of all of them together, GateLook runs are looked at.
-func (s *Service) stand(ctx context.Context, shown *Gate, items []store.Item) error {
-	tenant, name := shown.Job.Tenant, shown.Job.Name
+// Gate reads how a gate stands.
+func (s *Service) Gate(ctx context.Context, tenant, name string) (Gate, error) {
+	of, own := gate.OwnOf(name)
+	if !own {
+		n, err := s.existingGate(ctx, tenant, name)
+		if err != nil {
+			return Gate{}, err
+		}
+		return s.Stands(ctx, n)
+	}
+	j, err := s.jobOfGate(ctx, tenant, name, of)
+	if err != nil {
+		return Gate{}, err
+	}
+	if j.Def.Overlap.IsZero() {
+		return Gate{}, refuse(CodeGateNotFound, "there is no gate %s: the job has no limit in its overlap", name)
+	}
+	gates, err := s.ownGates(ctx, tenant, []job.Job{j})
+	if err != nil {
+		return Gate{}, err
+	}
+	return gates[0], nil
+}
+
+// Stands reads how a gate stands that has this definition.
+func (s *Service) Stands(ctx context.Context, n gate.Named) (Gate, error) {
+	shown := Gate{Named: n}
+	items, err := s.Store.Get(ctx, gate.ID{Tenant: n.Tenant, Name: n.Name}.Item())
+	if err != nil {
+		return Gate{}, fmt.Errorf("read gate %s: %w", n.Name, err)
+	}
+	return shown, s.stand(ctx, &shown, n.Tenant, n.Name, items)
+}
+
+// existingGate reads the definition of a gate that has a name of its own.
+func (s *Service) existingGate(ctx context.Context, tenant, name string) (gate.Named, error) {
+	if gate.ValidName(name) != nil {
+		return gate.Named{}, noGate(name)
+	}
+	n, err := s.namedGate(ctx, tenant, name)
+	if err == nil && n.Version == 0 {
+		err = noGate(name)
+	}
+	return n, err
+}
+
+// jobOfGate reads the job whose own gate has a name.
+func (s *Service) jobOfGate(ctx context.Context, tenant, name, of string) (job.Job, error) {
+	if job.ValidName(of) != nil {
+		return job.Job{}, noGate(name)
+	}
+	j, err := s.Dispatch.Book.Job(ctx, tenant, of)
+	if err != nil {
+		return job.Job{}, err
+	}
+	if existing(&j) != nil {
+		return job.Job{}, refuse(CodeGateNotFound, "there is no gate %s: there is no such job", name)
+	}
+	return j, nil
+}
+
+// stand adds how gates of one name stand, by their items. Of all of them together, GateLook runs are looked at.
+func (s *Service) stand(ctx context.Context, shown *Gate, tenant, name string, items []store.Item) error {
 	var rounds []*gate.Round
 	var looked []int
 	var some []run.Run
 	for _, item := range items {
-		g, err := gate.FromItem(tenant, gate.Name(name), item)
+		g, err := gate.FromItem(tenant, name, item)
 		if err != nil {
 			s.unreadable(tenant, item, err)
 			continue
@@ -152,13 +318,13 @@ func (s *Service) stand(ctx context.Context, shown *Gate, items []store.Item) er
 	}
 	standing, err := s.Dispatch.PeekRuns(ctx, some)
 	if err != nil {
-		return fmt.Errorf("read the runs at the gate of %s: %w", name, err)
+		return fmt.Errorf("read the runs at gate %s: %w", name, err)
 	}
 	for i, round := range rounds {
 		round.Learn(standing[:looked[i]])
 		standing = standing[looked[i]:]
 		one := KeyGate{gate.ShownKey(round.Gate().Key), round.Held(), round.Waiting()}
-		shown.InProgress, shown.Waiting = shown.InProgress+one.InProgress, shown.Waiting+one.Waiting
+		shown.InProgress, shown.Units, shown.Waiting = shown.InProgress+one.InProgress, shown.Units+round.Units(), shown.Waiting+one.Waiting
 		switch {
 		case round.Gate().Key == "" || one.InProgress+one.Waiting == 0:
 		case len(shown.Keys) == MaxKeyGates:
@@ -171,30 +337,31 @@ func (s *Service) stand(ctx context.Context, shown *Gate, items []store.Item) er
 }
 
 // AfterGate is the cursor of a page that ends with this gate, in place of the one that Gates gave.
-func AfterGate(g Gate) string { return AfterJob(g.Job) }
+func AfterGate(g Gate) string { return cursorAfter(g.Name()) }
 
-// GateLine lists the runs that wait at a gate, from the front of its line on. Where the job has a gate for each value of a key, key is that of one, as the
+// Name is how the gate is called.
+func (g Gate) Name() string {
+	if g.Named.Version != 0 {
+		return g.Named.Name
+	}
+	return gate.Name(g.Job.Name)
+}
+
+// GateLine lists the runs that wait at a gate, from the front of its line on. Where a job has a gate for each value of a key, key is that of one, as the
 // value or as gate.ShownKey shows it, and "" for all of them, one line after the other.
 func (s *Service) GateLine(ctx context.Context, tenant, name, key, cursor string, limit int) (runs []run.Run, next string, err error) {
-	jobName, own := strings.CutPrefix(name, gate.Name(""))
-	if !own || job.ValidName(jobName) != nil {
-		return nil, "", refuse(CodeGateNotFound, "there is no gate %s: the own gate of a job is %sNAME", name, gate.Name(""))
-	}
-	j, err := s.Dispatch.Book.Job(ctx, tenant, jobName)
+	keyed, err := s.hasLine(ctx, tenant, name, key)
 	if err != nil {
 		return nil, "", err
 	}
-	if err := existing(&j); err != nil {
-		return nil, "", refuse(CodeGateNotFound, "there is no gate %s: there is no such job", name)
-	}
 	after, err := readCursor(cursor, func(sort string) bool {
-		_, err := gate.PlaceFromItem(gate.Name(jobName), store.Item{Key: store.Key{Sort: sort}})
+		_, err := gate.PlaceFromItem(name, store.Item{Key: store.Key{Sort: sort}})
 		return err == nil
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	of := gate.Own(tenant, jobName)
+	of := gate.ID{Tenant: tenant, Name: name}
 	if key != "" {
 		of.Key = gate.KeyAsked(key)
 	}
@@ -204,7 +371,8 @@ func (s *Service) GateLine(ctx context.Context, tenant, name, key, cursor string
 	}
 	limit = min(pageLimit(limit), store.MaxKeys)
 	lines := []store.Range{g.Line(limit)}
-	if key == "" && j.Keyed {
+	if key == "" && keyed {
+		jobName, _ := gate.OwnOf(name)
 		lines = append(lines, gate.KeyedLines(tenant, jobName, ""))
 	}
 	var items []store.Item
@@ -231,7 +399,7 @@ func (s *Service) GateLine(ctx context.Context, tenant, name, key, cursor string
 	places := make(map[run.ID]gate.Place, len(items))
 	var some []run.Run
 	for _, item := range items {
-		p, err := gate.PlaceFromItem(gate.Name(jobName), item)
+		p, err := gate.PlaceFromItem(name, item)
 		if err != nil {
 			s.unreadable(tenant, item, err)
 			continue
@@ -249,6 +417,20 @@ func (s *Service) GateLine(ctx context.Context, tenant, name, key, cursor string
 		}
 	}
 	return runs, next, nil
+}
+
+// hasLine refuses gates that there are not. keyed tells whether there may be one for each value of a key.
+func (s *Service) hasLine(ctx context.Context, tenant, name, key string) (keyed bool, err error) {
+	of, own := gate.OwnOf(name)
+	if !own {
+		_, err := s.existingGate(ctx, tenant, name)
+		if err == nil && key != "" {
+			err = invalid.Field("key", key, "none: this gate has no key")
+		}
+		return false, err
+	}
+	j, err := s.jobOfGate(ctx, tenant, name, of)
+	return j.Keyed, err
 }
 
 // AfterInLine is the cursor of a page of a line that ends with this run.

@@ -303,13 +303,20 @@ func (s Standing) whyInLine() Waiting {
 	who := "the runs in its way"
 	switch n := len(l.InTheWay); {
 	case n == 0:
-		if who = ""; !s.Paused {
+		if who = ""; !s.Paused && l.Closed == nil {
 			text += ". Nobody is in progress there: the next check lets it in as far as there is room, or the next run that joins"
 		}
 	case n == 1:
 		text += ", and " + l.InTheWay[0] + " is in progress"
 	case n > 1:
 		text += fmt.Sprintf(", and %s and others are in progress", l.InTheWay[0])
+	}
+	if l.Closed != nil {
+		who = "belfry gate open " + l.Gate
+		if text += ". The gate is closed"; l.Closed.Reason != "" {
+			text += " (" + l.Closed.Reason + ")"
+		}
+		text += ": nobody is let in until it is opened"
 	}
 	return Waiting{Code: WaitGate, Text: text + ".", Who: who, Line: l}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -63,7 +64,11 @@ func TestWhyARunDoesNotGoOn(t *testing.T) {
 		"PacedInTime":        {control.Standing{Run: paced, Due: later}, "paced", "by 2026-11-25T10:00:00Z.", later},
 		"InLineInTime": {control.Standing{Run: inTime, Due: past, Line: &control.Line{Gate: "job:a", Behind: 2, InTheWay: []string{"a~1"}}}, "gate",
 			"a~1 is in progress. It is skipped where it has not started by 2026-11-25T10:00:00Z. the runs in its way", time.Time{}},
-		"InLineBesideRoom":   {control.Standing{Run: queued, Due: past, Line: &control.Line{Gate: "job:a"}}, "gate", "Nobody is in progress there: the next check lets it in", time.Time{}},
+		"InLineBesideRoom": {control.Standing{Run: queued, Due: past, Line: &control.Line{Gate: "job:a"}}, "gate", "Nobody is in progress there: the next check lets it in", time.Time{}},
+		"InLineWhereClosed": {control.Standing{Run: queued, Due: past, Line: &control.Line{Gate: "stripe", Closed: &gate.Closure{Reason: "they are down"}}}, "gate",
+			"It is the next in line at the gate stripe. The gate is closed (they are down): nobody is let in until it is opened. belfry gate open stripe", time.Time{}},
+		"InLineWhereClosedAndBusy": {control.Standing{Run: queued, Due: past, Line: &control.Line{Gate: "stripe", InTheWay: []string{"a~1"}, Closed: new(gate.Closure)}}, "gate",
+			"a~1 is in progress. The gate is closed: nobody is let in until it is opened. belfry gate open stripe", time.Time{}},
 		"InLineInAPause":     {control.Standing{Run: queued, Due: past, Paused: true, Line: &control.Line{Gate: "job:a"}}, "paused gate", "belfry job resume a", time.Time{}},
 		"NotYetExpired":      {control.Standing{Run: run.Run{ID: id(past), State: run.Queued, StartBy: now.UnixMilli()}, Due: past}, "queued", "", time.Time{}},
 		"Paused":             {control.Standing{Run: scheduled(past), Due: past, Paused: true, Reason: "db move"}, "paused", "(db move)", time.Time{}},

@@ -1,0 +1,313 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+)
+
+// gated puts a gate of a limit.
+func (g *rig) gated(tenant, name string, limit int) gate.Named {
+	g.t.Helper()
+	n, _, err := g.PutGate(g.t.Context(), tenant, name, gate.Definition{Limit: limit}, control.Match{})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return n
+}
+
+// passing has runs of a job pass gates.
+func passing(uses ...job.GateUse) func(*job.Definition) {
+	return func(d *job.Definition) { d.Gates = uses }
+}
+
+// A definition is made, replaced, closed, opened and deleted, each under a generation of its own, which only grows.
+func TestTheLifeOfAGate(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		def := gate.Definition{Limit: 10}
+		made, change, err := g.PutGate(t.Context(), "acme", "stripe", def, control.Match{Absent: true})
+		if err != nil || change != control.Created || made.Version != 1 || made.Generation != time.Now().UnixMilli() || made.Created != made.Updated || made.Def != def {
+			t.Fatalf("made as %+v, %s, %v", made, change, err)
+		}
+		if again, change, err := g.PutGate(t.Context(), "acme", "stripe", gate.Definition{Limit: 10, Order: gate.OrderPriority}, control.Match{Absent: true}); err != nil || change != control.Unchanged || again != made {
+			t.Errorf("the same again gives %+v, %s, %v", again, change, err)
+		}
+		closed, err := g.CloseGate(t.Context(), "acme", "stripe", "they are down", control.Match{ETag: made.ETag()})
+		if err != nil || closed.Generation <= made.Generation || closed.Closed == nil || *closed.Closed != (gate.Closure{Since: time.Now().UnixMilli(), Reason: "they are down"}) {
+			t.Fatalf("closed as %+v, %v", closed, err)
+		}
+		time.Sleep(time.Minute)
+		again, err := g.CloseGate(t.Context(), "acme", "stripe", "they are down", control.Match{})
+		if err != nil || again.Generation != closed.Generation {
+			t.Errorf("closed again as %+v, %v", again, err)
+		}
+		again, err = g.CloseGate(t.Context(), "acme", "stripe", "still", control.Match{})
+		if err != nil || again.Generation <= closed.Generation || again.Closed.Since != closed.Closed.Since || again.Closed.Reason != "still" {
+			t.Errorf("closed for another reason as %+v, %v", again, err)
+		}
+		most := 5
+		put, change, err := g.PutGate(t.Context(), "acme", "stripe", gate.Definition{Limit: 3, MaxWaiting: &most, Order: gate.OrderFIFO}, control.Match{ETag: again.ETag()})
+		if err != nil || change != control.Updated || put.Closed == nil || put.Def.Limit != 3 || put.Generation <= again.Generation || put.Created != made.Created {
+			t.Errorf("replaced while it is closed by %+v, %s, %v", put, change, err)
+		}
+		open, err := g.OpenGate(t.Context(), "acme", "stripe", control.Match{})
+		if err != nil || open.Closed != nil || open.Generation <= put.Generation {
+			t.Errorf("opened as %+v, %v", open, err)
+		}
+		if again, err := g.OpenGate(t.Context(), "acme", "stripe", control.Match{}); err != nil || again.Generation != open.Generation {
+			t.Errorf("opened again as %+v, %v", again, err)
+		}
+		if err := g.DeleteGate(t.Context(), "acme", "stripe", control.Match{ETag: open.ETag()}); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, g.DeleteGate(t.Context(), "acme", "stripe", control.Match{}), control.CodeGateNotFound)
+		_, err = g.Gate(t.Context(), "acme", "stripe")
+		refused(t, err, control.CodeGateNotFound)
+		_, err = g.CloseGate(t.Context(), "acme", "stripe", "", control.Match{})
+		refused(t, err, control.CodeGateNotFound)
+		_, err = g.OpenGate(t.Context(), "acme", "stripe", control.Match{})
+		refused(t, err, control.CodeGateNotFound)
+		_, _, err = g.GateLine(t.Context(), "acme", "stripe", "", "", 10)
+		refused(t, err, control.CodeGateNotFound)
+		anew, change, err := g.PutGate(t.Context(), "acme", "stripe", def, control.Match{Absent: true})
+		if err != nil || change != control.Created || anew.Generation <= open.Generation+1 || anew.Closed != nil || anew.Created == made.Created {
+			t.Errorf("made anew as %+v, %s, %v", anew, change, err)
+		}
+	})
+}
+
+// An edit that was meant for another state of the gate is refused, and so is one of a job's own gate.
+func TestEditsOfAGateThatAreRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		old := g.gated("acme", "stripe", 10)
+		now := g.gated("acme", "stripe", 9)
+		put := func(name string, limit int, match control.Match) error {
+			_, _, err := g.PutGate(t.Context(), "acme", name, gate.Definition{Limit: limit}, match)
+			return err
+		}
+		closing := func(name string, match control.Match) error {
+			_, err := g.CloseGate(t.Context(), "acme", name, "", match)
+			return err
+		}
+		opening := func(name string, match control.Match) error {
+			_, err := g.OpenGate(t.Context(), "acme", name, match)
+			return err
+		}
+		deleting := func(name string, match control.Match) error {
+			return g.DeleteGate(t.Context(), "acme", name, match)
+		}
+		refused(t, put("stripe", 8, control.Match{Absent: true}), control.CodeGateExists)
+		refused(t, put("stripe", 8, control.Match{ETag: old.ETag()}), control.CodeStale)
+		refused(t, put("none", 8, control.Match{ETag: "*"}), control.CodeStale)
+		for name, act := range map[string]func(string, control.Match) error{"close": closing, "open": opening, "delete": deleting} {
+			refused(t, act("stripe", control.Match{ETag: old.ETag()}), control.CodeStale)
+			refused(t, act("none", control.Match{}), control.CodeGateNotFound)
+			err := act("job:report", control.Match{})
+			refused(t, err, control.CodeOwnGate)
+			if err == nil || !strings.Contains(err.Error(), "pause that job") {
+				t.Errorf("%s of an own gate: %v", name, err)
+			}
+		}
+		refused(t, put("job:report", 1, control.Match{}), control.CodeOwnGate)
+		if all := invalid.All(put(strings.Repeat("x", 65), 1, control.Match{})); len(all) != 1 || all[0].Field != "gate" {
+			t.Errorf("a name of 65 bytes: %v", all)
+		}
+		if all := invalid.All(put("stripe", 0, control.Match{})); len(all) != 1 || all[0].Field != "limit" {
+			t.Errorf("a limit of 0: %v", all)
+		}
+		_, err := g.CloseGate(t.Context(), "acme", "stripe", strings.Repeat("x", 257), control.Match{})
+		if all := invalid.All(err); len(all) != 1 || all[0].Field != "reason" {
+			t.Errorf("a reason of 257 bytes: %v", err)
+		}
+		if got, err := g.Gate(t.Context(), "acme", "stripe"); err != nil || got.Named != now {
+			t.Errorf("after all that it is %+v, %v; want %+v", got.Named, err, now)
+		}
+	})
+}
+
+// Of two edits at once one is read again by the other, and both are made.
+func TestEditsOfAGateThatMeet(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		first := g.gated("acme", "stripe", 10)
+		met := false
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			if len(c.Ops) > 0 && !met {
+				met = true
+				g.gated("acme", "stripe", 5)
+			}
+			return faulty.Fault{}
+		}
+		n, change, err := g.PutGate(t.Context(), "acme", "stripe", gate.Definition{Limit: 7}, control.Match{})
+		if err != nil || change != control.Updated || n.Def.Limit != 7 || n.Version != 3 || n.Generation < first.Generation+2 {
+			t.Errorf("put as %+v, %s, %v", n, change, err)
+		}
+	})
+}
+
+// A job may name gates that there are, with as many units as they have. One that names a gate that is gone since may be edited.
+func TestJobsThatNameGates(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.gated("acme", "stripe", 3)
+		g.gated("other", "theirs", 3)
+		fields := func(err error) (all []string) {
+			for _, e := range invalid.All(err) {
+				all = append(all, e.Field)
+			}
+			return all
+		}
+		ctx := t.Context()
+		stripe := job.GateUse{Gate: "stripe"}
+		for name, row := range map[string]struct {
+			uses []job.GateUse
+			want []string
+		}{
+			"one that there is":     {[]job.GateUse{stripe}, nil},
+			"all of its units":      {[]job.GateUse{{Gate: "stripe", Units: 3}}, nil},
+			"more than it has":      {[]job.GateUse{{Gate: "stripe", Units: 4}}, []string{"gates[0].units"}},
+			"one that there is not": {[]job.GateUse{stripe, {Gate: "none"}}, []string{"gates[1].gate"}},
+			"another tenant's":      {[]job.GateUse{{Gate: "theirs"}}, []string{"gates[0].gate"}},
+			"both wrong":            {[]job.GateUse{{Gate: "none"}, {Gate: "stripe", Units: 9}}, []string{"gates[0].gate", "gates[1].units"}},
+		} {
+			def := definition(passing(row.uses...))
+			_, _, _, err := g.Preview(ctx, "acme", "a", def, control.Match{}, nil)
+			if got := fields(err); !slices.Equal(got, row.want) {
+				t.Errorf("%s: a dry run refuses %v, %v; want %v", name, got, err, row.want)
+			}
+			_, _, err = g.Put(ctx, "acme", "a", def, control.Match{})
+			if got := fields(err); !slices.Equal(got, row.want) {
+				t.Errorf("%s: refused %v, %v; want %v", name, got, err, row.want)
+			}
+			placed := g.PutMany(ctx, "acme", []control.Wanted{{Name: "b", Def: def}, {Name: "free", Def: definition()}})
+			if got := fields(placed[0].Err); !slices.Equal(got, row.want) || placed[1].Err != nil {
+				t.Errorf("%s, of a batch: refused %v, %v and %v; want %v", name, got, placed[0].Err, placed[1].Err, row.want)
+			}
+			for _, name := range []string{"a", "b", "free"} {
+				_ = g.Delete(ctx, "acme", name, control.Match{})
+			}
+		}
+		g.put("acme", "a", passing(job.GateUse{Gate: "stripe", Units: 2}))
+		_, _, err := g.Patch(ctx, "acme", "a", func(d job.Definition) (job.Definition, error) {
+			d.Gates = []job.GateUse{{Gate: "none"}}
+			return d, nil
+		}, control.Match{})
+		if got := fields(err); !slices.Equal(got, []string{"gates[0].gate"}) {
+			t.Errorf("a patch is refused %v, %v", got, err)
+		}
+		g.gated("acme", "stripe", 1)
+		relabel := func(label string) error {
+			_, _, err := g.Put(ctx, "acme", "a", definition(passing(job.GateUse{Gate: "stripe", Units: 2}), func(d *job.Definition) { d.Description = label }), control.Match{})
+			return err
+		}
+		if err := relabel("lower"); err != nil {
+			t.Errorf("a job with more units than its gate has by now cannot be edited: %v", err)
+		}
+		if err := g.DeleteGate(ctx, "acme", "stripe", control.Match{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := relabel("gone"); err != nil {
+			t.Errorf("a job whose gate is gone cannot be edited: %v", err)
+		}
+	})
+}
+
+// Gates are listed with those that have names first, in pages of any size, and none twice or of another tenant.
+func TestGatesAreListedInPages(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		var want []string
+		for i := range 7 {
+			name := fmt.Sprint("g", i)
+			g.gated("acme", name, 1+i)
+			if i%3 == 1 {
+				if err := g.DeleteGate(t.Context(), "acme", name, control.Match{}); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			want = append(want, name)
+		}
+		for _, name := range []string{"a", "g3", "z"} {
+			g.put("acme", name, bounded)
+			want = append(want, "job:"+name)
+		}
+		g.put("acme", "free")
+		g.gated("other", "g9", 1)
+		g.put("other", "b", bounded)
+		for size := 1; size <= len(want)+1; size++ {
+			var got []string
+			for cursor := ""; ; {
+				page, next, err := g.Gates(t.Context(), "acme", cursor, size)
+				if err != nil || len(page) > size {
+					t.Fatalf("%d gates of at most %d, %v", len(page), size, err)
+				}
+				for _, one := range page {
+					got = append(got, one.Name())
+				}
+				if cursor = next; cursor == "" {
+					break
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("pages of %d: %v, want %v", size, got, want)
+			}
+		}
+		if _, _, err := g.Gates(t.Context(), "acme", control.AfterRun(run.FireID("a", 1)), 5); !errors.Is(err, store.ErrBadCursor) {
+			t.Errorf("a cursor of runs: %v", err)
+		}
+		if err := g.Delete(t.Context(), "acme", "a", control.Match{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"a", "job:a", "job:free", "job:none", "job:", "job:a b", "g1", "g9", "a b", strings.Repeat("x", 65)} {
+			_, err := g.Gate(t.Context(), "acme", name)
+			refused(t, err, control.CodeGateNotFound)
+		}
+		if got, err := g.Gate(t.Context(), "acme", "job:g3"); err != nil || got.Job.Name != "g3" || got.Named.Version != 0 {
+			t.Errorf("the own gate of a job: %+v, %v", got, err)
+		}
+		if got, err := g.Gate(t.Context(), "acme", "g3"); err != nil || got.Named.Def.Limit != 4 || got.Job.Name != "" {
+			t.Errorf("the gate of the same name: %+v, %v", got, err)
+		}
+	})
+}
+
+// What cannot be read of a gate hides no other.
+func TestAnUnreadableGateHidesNoOther(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		for _, name := range []string{"a", "b", "c"} {
+			g.gated("acme", name, 1)
+		}
+		g.unreadable(gate.NamedKey("acme", "b"))
+		page, next, err := g.Gates(t.Context(), "acme", "", 10)
+		if err != nil || next != "" || len(page) != 2 || page[1].Name() != "c" {
+			t.Errorf("listed %+v, %q, %v", page, next, err)
+		}
+		g.put("acme", "j", passing(job.GateUse{Gate: "b", Units: 7})) // it exists, as far as anybody knows
+	})
+}
+
+func TestOnlyAWaitingRunIsReleased(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.put("acme", "a")
+		r := g.trigger("acme", "a", control.Request{})
+		_, err := g.Release(t.Context(), "acme", r.ID)
+		refused(t, err, control.CodeNotWaiting)
+		g.succeed(r)
+		_, err = g.Release(t.Context(), "acme", r.ID)
+		refused(t, err, control.CodeNotWaiting)
+		_, err = g.Release(t.Context(), "acme", run.FireID("a", 1000))
+		refused(t, err, control.CodeRunNotFound)
+		_, err = g.Release(t.Context(), "other", r.ID)
+		refused(t, err, control.CodeRunNotFound)
+	})
+}
