@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -227,14 +228,16 @@ func TestP12_NoOperationTellsATenantOfAnother(t *testing.T) {
 		settle()
 		token := into[wire.NewToken](s.send("POST", "/v1/tokens", `{"name": "canary", "scopes": ["read"]}`, ann...).is(201))
 		s.send("PUT", "/v1/secrets/canary", `{"value": "canary"}`, ann...).is(201)
-		watched := []string{"/v1/jobs/canary", "/v1/runs", "/v1/dead-letters", "/v1/runs/" + id, "/v1/tokens", "/v1/secrets"}
+		s.send("PUT", "/v1/gates/canary", `{"limit": 2}`, ann...).is(201)
+		s.send("POST", "/v1/gates/canary/close", `{"reason": "canary"}`, ann...).is(200)
+		watched := []string{"/v1/jobs/canary", "/v1/runs", "/v1/dead-letters", "/v1/runs/" + id, "/v1/tokens", "/v1/secrets", "/v1/gates", "/v1/gates/canary"}
 		var before []string
 		for _, path := range watched {
 			before = append(before, string(s.send("GET", path, "", ann...).is(200).body))
 		}
 
-		theirs := map[string]string{"{job}": "canary", "{run}": id, "{token}": token.ID, "{secret}": "canary", "{queue}": "far", "{gate}": "job:canary"}
-		nobodys := map[string]string{"{job}": "nobody", "{run}": strings.Replace(id, "canary", "nobody", 1), "{token}": "00000000" + token.ID[8:], "{secret}": "nobody", "{queue}": "nowhere", "{gate}": "job:nobody"}
+		theirs := map[string]string{"{job}": "canary", "{run}": id, "{token}": token.ID, "{secret}": "canary", "{queue}": "far", "{gate}": "canary"}
+		nobodys := map[string]string{"{job}": "nobody", "{run}": strings.Replace(id, "canary", "nobody", 1), "{token}": "00000000" + token.ID[8:], "{secret}": "nobody", "{queue}": "nowhere", "{gate}": "nobody"}
 		bodies := map[string]string{ // those of the others are {}
 			"put-job":              echo,
 			"put-jobs":             `{"jobs": [{"name": "{job}", "target": {"handler": {"name": "echo"}}}]}`,
@@ -253,6 +256,7 @@ func TestP12_NoOperationTellsATenantOfAnother(t *testing.T) {
 			"validate-workflow":    `{"workflow": {"steps": {"{job}": {"handler": {"name": "echo"}}}}}`,
 			"simulate-workflow":    `{"workflow": {"steps": {"{job}": {"handler": {"name": "echo"}}}}, "outcomes": {"{job}": "failed"}}`,
 			"put-secret":           `{"value": "x"}`,
+			"put-gate":             `{"limit": 1}`,
 			"take-work":            `{"queue": "{queue}", "worker": "bob-1", "max": 1, "http": true}`,
 			"start-work":           `{"run": "{run}", "worker": "bob-1", "start": "a", "ticket": "x"}`,
 			"leave-work":           `{"run": "{run}", "worker": "bob-1", "ticket": "x", "reason": "busy"}`,
@@ -263,7 +267,7 @@ func TestP12_NoOperationTellsATenantOfAnother(t *testing.T) {
 		}
 		queries := map[string]string{"preview-cron": "?expr=@daily"}
 		// These come last: their answers hold times and IDs of what bob himself made.
-		makes := []string{"create-token", "create-session", "put-secret", "put-job", "put-jobs"}
+		makes := []string{"create-token", "create-session", "put-secret", "put-gate", "put-job", "put-jobs"}
 		ask := func(op described, names map[string]string) (int, string) {
 			inside := strings.NewReplacer("{job}", names["{job}"], "{run}", names["{run}"], "{queue}", names["{queue}"])
 			fill := func(text string) string {
@@ -289,6 +293,17 @@ func TestP12_NoOperationTellsATenantOfAnother(t *testing.T) {
 		for _, op := range all {
 			if op.scope == access.Open {
 				continue
+			}
+			if strings.Contains(op.path, "{gate}") { // that of a job, too
+				own := func(names map[string]string) map[string]string {
+					names = maps.Clone(names)
+					names["{gate}"] = "job:" + names["{job}"]
+					return names
+				}
+				status, text := ask(op, own(theirs))
+				if wantStatus, want := ask(op, own(nobodys)); status != wantStatus || text != want {
+					t.Errorf("%s: bob gets %d %s of the own gate of what ann has, and %d %s of what nobody has", op.id, status, text, wantStatus, want)
+				}
 			}
 			status, text := ask(op, theirs)
 			wantStatus, want := ask(op, nobodys)

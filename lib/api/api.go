@@ -73,7 +73,7 @@ type api struct {
 	doc     *huma.OpenAPI
 	mux     *http.ServeMux
 	later   later
-	earlier earlier
+	ignored ignored
 }
 
 // New builds the handler. It answers everything below "/".

@@ -243,7 +243,7 @@ func (a *api) finish() {
 		}
 	}
 	describe(schemas)
-	a.later, a.earlier = laterOf(schemas), earlierOf(schemas)
+	a.later, a.ignored = laterOf(schemas), ignoredOf(schemas)
 }
 
 // tighten takes back that any list may be null.
@@ -267,6 +267,9 @@ func tighten(schema *huma.Schema) {
 // were left out: given in a request it would pass for the default, or for no bound. So it is refused elsewhere, unless the schema's minimum
 // takes it in.
 const zeroAllowed = "x-zero-allowed"
+
+// besideZero marks numbers that are at least 1, with what somebody is to do who wants 0.
+const besideZero = "x-beside-zero"
 
 // describe says in the document what the domain's types say in their comments, and what it asks of them as far as a schema
 // can; form.go checks that too.
@@ -340,6 +343,8 @@ func describe(schemas map[string]*huma.Schema) {
 			}
 		}
 	}
+
+	schemas["GateDefinition"].Properties["limit"].Extensions = map[string]any{besideZero: "to let nobody in, close the gate"}
 
 	for schema, fields := range map[string][]string{"Schedule": {"cron", "timezone"}, "HTTPTarget": {"method"}, "ExecTarget": {"dir"},
 		"AWSTarget": {"message_group", "source", "detail_type"}, "EmailTarget": {"subject", "from"}} {

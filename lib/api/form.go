@@ -26,7 +26,7 @@ import (
 type form struct {
 	registry  huma.Registry
 	later     later
-	earlier   earlier
+	ignored   ignored
 	malformed []wire.FieldError // not what the schema says
 	invalid   []wire.FieldError // as the schema says, but a format that it can only hint at does not hold
 	more      int               // wrong fields beyond those
@@ -192,6 +192,9 @@ func wantOf(schema *huma.Schema) string {
 		}
 		if schema.Maximum != nil {
 			want += fmt.Sprintf(", at most %v", *schema.Maximum)
+		}
+		if hint, ok := schema.Extensions[besideZero].(string); ok {
+			want += "; " + hint
 		}
 		return want
 	case schema.Title != "":

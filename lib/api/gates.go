@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
@@ -11,21 +12,106 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
+type gatePath struct {
+	Gate string `path:"gate" minLength:"1" maxLength:"132" pattern:"^[A-Za-z0-9][A-Za-z0-9._:-]{0,131}$" example:"job:daily-report" doc:"its name: job:NAME is a job's own"`
+}
+
+type gateEdit struct {
+	Gate    string `path:"gate" minLength:"1" maxLength:"132" pattern:"^[A-Za-z0-9][A-Za-z0-9._:-]{0,131}$" example:"stripe" doc:"its name, of 1 to 64 letters, digits, dots, underscores or hyphens"`
+	IfMatch string `header:"If-Match" minLength:"1" maxLength:"256" doc:"only if the gate's ETag is this, quotes included, or * if it exists"`
+}
+
+type gatePut struct {
+	gateEdit
+	IfNoneMatch string `header:"If-None-Match" enum:"*" doc:"only if there is no such gate"`
+}
+
 type gateLine struct {
 	page
-	Key  string `query:"key" minLength:"1" maxLength:"8192" example:"acme" doc:"where the job has a limit for each value of a key: the value whose line is listed, as it is or as answers show it; without it, the lines of all values are, one after the other"`
-	Gate string `path:"gate" minLength:"1" maxLength:"132" pattern:"^[A-Za-z0-9][A-Za-z0-9._:-]{0,131}$" example:"job:daily-report" doc:"its name: job:NAME is a job's own"`
+	gatePath
+	Key string `query:"key" minLength:"1" maxLength:"8192" example:"acme" doc:"where the job has a limit for each value of a key: the value whose line is listed, as it is or as answers show it; without it, the lines of all values are, one after the other"`
+}
+
+type gateAnswer struct {
+	Status int
+	ETag   string `header:"ETag" doc:"of the definition and of whether it is closed, for If-Match; none of a job's own gate"`
+	Body   wire.Gate
 }
 
 // gatePattern is what the name of a gate looks like.
 const gatePattern = "^[A-Za-z0-9][A-Za-z0-9._:-]{0,131}$"
 
 func (a *api) gates() {
+	edits := []control.Code{control.CodeGateNotFound, control.CodeOwnGate, control.CodeStale, control.CodeBusy}
 	register(a, operation{id: "list-gates", method: http.MethodGet, path: "/v1/gates", tag: "gates", tagged: true, scope: access.Read,
-		summary: "List the gates of jobs that bound their overlap, with how many runs are in progress and wait"}, a.listGates)
+		summary: "List gates: those with names of their own, then those of jobs that bound their overlap, with how many runs are in progress and wait"}, a.listGates)
+	acceptUnread(a, operation{id: "put-gate", method: http.MethodPut, path: "/v1/gates/{gate}", tag: "gates", scope: access.Write, created: true,
+		summary: "Create or replace a gate, which jobs name to share its limit",
+		example: map[string]any{"limit": 10},
+		codes:   []control.Code{control.CodeOwnGate, control.CodeStale, control.CodeBusy}}, gateValues, a.putGate)
+	register(a, operation{id: "get-gate", method: http.MethodGet, path: "/v1/gates/{gate}", tag: "gates", scope: access.Read,
+		summary: "Show a gate, with how many runs are in progress and wait",
+		codes:   []control.Code{control.CodeGateNotFound}}, a.getGate)
+	register(a, operation{id: "delete-gate", method: http.MethodDelete, path: "/v1/gates/{gate}", tag: "gates", scope: access.Write, status: http.StatusNoContent,
+		summary: "Delete a gate; runs that wait at it are let in, and jobs that name it pass as if it were not there",
+		codes:   edits}, a.deleteGate)
+	acceptUnread(a, operation{id: "close-gate", method: http.MethodPost, path: "/v1/gates/{gate}/close", tag: "gates", scope: access.Write,
+		summary: "Close a gate: nobody is let in until it is opened, and runs in progress go on",
+		example: map[string]any{"reason": "the provider is down"},
+		codes:   edits}, formAlone, a.closeGate)
+	acceptUnread(a, operation{id: "open-gate", method: http.MethodPost, path: "/v1/gates/{gate}/open", tag: "gates", scope: access.Write,
+		summary: "Open a gate that was closed",
+		codes:   edits}, formAlone, a.openGate)
 	register(a, operation{id: "list-line", method: http.MethodGet, path: "/v1/gates/{gate}/line", tag: "gates", tagged: true, scope: access.Read,
 		summary: "List the runs that wait at a gate, from the front of its line on",
 		codes:   []control.Code{control.CodeGateNotFound}}, a.listLine)
+}
+
+func gateValues(in input[wire.GateDefinition]) error {
+	return errors.Join(in.body.Called(in.path("gate")), in.body.Definition.WithDefaults().Validate())
+}
+
+func (a *api) putGate(ctx context.Context, p *gatePut, in input[wire.GateDefinition]) (*gateAnswer, error) {
+	if in.body.Called(p.Gate) != nil {
+		return nil, gateValues(in) // with all else that is wrong
+	}
+	n, change, err := a.Control.PutGate(ctx, in.tenant, p.Gate, in.body.Definition, control.Match{ETag: p.IfMatch, Absent: p.IfNoneMatch != ""})
+	return a.standing(ctx, putStatus(change), n, err)
+}
+
+func (a *api) closeGate(ctx context.Context, p *gateEdit, in input[wire.CloseRequest]) (*gateAnswer, error) {
+	n, err := a.Control.CloseGate(ctx, in.tenant, p.Gate, in.body.Reason, control.Match{ETag: p.IfMatch})
+	return a.standing(ctx, http.StatusOK, n, err)
+}
+
+func (a *api) openGate(ctx context.Context, p *gateEdit, in input[wire.Nothing]) (*gateAnswer, error) {
+	n, err := a.Control.OpenGate(ctx, in.tenant, p.Gate, control.Match{ETag: p.IfMatch})
+	return a.standing(ctx, http.StatusOK, n, err)
+}
+
+// standing answers an edit with how the gate stands then.
+func (a *api) standing(ctx context.Context, status int, n gate.Named, err error) (*gateAnswer, error) {
+	if err != nil {
+		return nil, err
+	}
+	g, err := a.Control.Stands(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	return &gateAnswer{Status: status, ETag: n.ETag(), Body: gateForm(g)}, nil
+}
+
+func (a *api) getGate(ctx context.Context, p *gatePath, in input[noBody]) (*gateAnswer, error) {
+	g, err := a.Control.Gate(ctx, in.tenant, p.Gate)
+	if err != nil {
+		return nil, err
+	}
+	shown := gateForm(g)
+	return &gateAnswer{Status: http.StatusOK, ETag: shown.ETag, Body: shown}, nil
+}
+
+func (a *api) deleteGate(ctx context.Context, p *gateEdit, in input[noBody]) (*struct{}, error) {
+	return nil, a.Control.DeleteGate(ctx, in.tenant, p.Gate, control.Match{ETag: p.IfMatch})
 }
 
 func (a *api) listGates(ctx context.Context, p *page, in input[noBody]) (*answer[wire.GatePage], error) {
@@ -38,9 +124,18 @@ func (a *api) listGates(ctx context.Context, p *page, in input[noBody]) (*answer
 }
 
 func gateForm(g control.Gate) wire.Gate {
+	shown := wire.Gate{Name: g.Name(), InProgress: g.InProgress, Units: g.Units, Waiting: g.Waiting, MoreKeys: g.More}
+	if n := g.Named; n.Version != 0 {
+		def := n.Def.Shown()
+		shown.Limit, shown.MaxWaiting, shown.Order = def.Limit, def.MaxWaiting, string(def.Order)
+		shown.Generation, shown.ETag, shown.CreatedAt, shown.UpdatedAt = n.Generation, n.ETag(), instant(n.Created), instant(n.Updated)
+		if n.Closed != nil {
+			shown.Closed = &wire.GateClosure{Since: instant(n.Closed.Since), Reason: n.Closed.Reason}
+		}
+		return shown
+	}
 	o := g.Job.Def.Overlap
-	shown := wire.Gate{Name: gate.Name(g.Job.Name), Job: g.Job.Name, Policy: string(o.Policy), Limit: o.Limit, InProgress: g.InProgress, Waiting: g.Waiting, Paused: g.Job.Def.Paused,
-		Key: o.Key, MoreKeys: g.More}
+	shown.Job, shown.Policy, shown.Limit, shown.Key, shown.Paused = g.Job.Name, string(o.Policy), o.Limit, o.Key, g.Job.Def.Paused
 	if most, bounded := o.Waiting(); bounded {
 		shown.MaxWaiting = &most
 	}

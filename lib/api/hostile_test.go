@@ -115,7 +115,7 @@ func (d surface) bodies(visit func(method, path string, schema *schemaText)) {
 		for _, method := range sorted(d.Paths[path]) {
 			if op := d.Paths[path][method]; op.RequestBody != nil {
 				for _, content := range op.RequestBody.Content {
-					visit(strings.ToUpper(method), strings.NewReplacer("{job}", "a", "{run}", "a~0mi4lf3k0", "{secret}", "s", "{token}", "0f3a5b7c9d1e2f40").Replace(path), content.Schema)
+					visit(strings.ToUpper(method), strings.NewReplacer("{job}", "a", "{run}", "a~0mi4lf3k0", "{secret}", "s", "{gate}", "g", "{token}", "0f3a5b7c9d1e2f40").Replace(path), content.Schema)
 				}
 			}
 		}

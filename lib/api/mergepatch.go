@@ -154,7 +154,7 @@ func plainJSON(v any) []byte {
 
 // patched gives the definition that a merge patch makes of that of a job, checked as that of a put.
 func (a *api) patched(tenant, name string, def job.Definition, patch mergePatch) (job.Definition, error) {
-	check := form{registry: a.doc.Components.Schemas, later: a.later, earlier: a.earlier}
+	check := form{registry: a.doc.Components.Schemas, later: a.later, ignored: a.ignored}
 	schema := check.registry.Schema(reflect.TypeFor[wire.Job](), true, "")
 	change := treeOf(json.RawMessage(patch), &check)
 	check.removals(schema, change, "")

@@ -16,7 +16,7 @@ import (
 // that by its kind: "job", "run", "gate". A new shape with one of these belongs to one of the lists.
 var (
 	things = map[string]string{ // and what each is called by
-		"Job": "name", "NamedJob": "name", "JobVerdict": "name", "SeenJob": "name", "Gate": "name", "Queue": "name", "Secret": "name", "Check": "name",
+		"Job": "name", "NamedJob": "name", "JobVerdict": "name", "SeenJob": "name", "Gate": "name", "GateDefinition": "name", "Queue": "name", "Secret": "name", "Check": "name",
 		"Run": "id", "LastRun": "id", "InLine": "id", "RunVerdict": "id", "DeadLetter": "id", "SimulatedRun": "id", "RunGraph": "id",
 		"Token": "id", "NewToken": "id", "Session": "id", "Caller": "id", "Worker": "id",
 	}
@@ -25,7 +25,7 @@ var (
 	// A group of dead letters speaks of one of its runs, and a scenario of runs by names of its own. Offers, attempts and what is said of them
 	// are the work of workers, each on a run. A callback is a run of one job that tells of a run of another.
 	ofRuns = []string{"DeadLetterGroup", "ScenarioLine", "Offer", "WorkTask", "WorkStart", "WorkLeave", "WorkClaim", "WorkLog", "WorkEnd", "CallbackOf"}
-	ofGate = []string{"Waiting", "Why", "SimulatedWait"}
+	ofGate = []string{"GateUse", "Waiting", "Why", "SimulatedWait"}
 	ofJobs = []string{"Run", "DeadLetter", "SimulatedRun", "Gate", "LastRuns", "JobTrigger", "RunFilter", "DeadFilter", "WorkTask", "ScenarioLine", "ScenarioTrigger", "SimulationMissed", "Callback", "Callee", "JobShare"}
 )
 
@@ -85,7 +85,10 @@ func TestPutTakesWhatGetGives(t *testing.T) {
 		`{"target": {"handler": {"name": "echo"}}, "schedule": {"every": "1h", "phase": "1m", "end": "2100-01-01T00:00:00Z"}, "overlap": "skip"}`,
 		`{"target": {"handler": {"name": "echo"}}, "schedule": {"at": "SOON"}}`, // and over by the time of the second PUT
 		`{"target": {"handler": {"name": "echo"}}, "guarantee": "at_most_once", "overlap": {"policy": "allow", "limit": 5}}`,
+		`{"target": {"handler": {"name": "echo"}}, "gates": ["first", {"gate": "second", "units": 2}]}`,
 		`{"target": {"handler": {"name": "echo"}}, "on": {"failed": {"job": "tell", "window": "1h"}, "missed": {"job": "tell", "window": "90m"}}}`,
+	}, "/v1/gates/{gate}": {
+		`{"limit": 3}`, `{"limit": 1000, "max_waiting": 0, "order": "fifo"}`, `{"limit": 2}`, // which is closed
 	}}
 	running(t, func(t *testing.T, s *server) {
 		for path, operations := range documentOf(s).Paths {
@@ -98,11 +101,16 @@ func TestPutTakesWhatGetGives(t *testing.T) {
 				t.Errorf("%s has GET and PUT, and no body here to try them with", path)
 			}
 			s.send("PUT", "/v1/jobs/tell", echo)
+			s.send("PUT", "/v1/gates/first", `{"limit": 1}`)
+			s.send("PUT", "/v1/gates/second", `{"limit": 2}`)
 			for _, body := range bodies[path] {
 				at := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, "there")
 				s.send("PUT", at, strings.Replace(body, "SOON", time.Now().Add(time.Minute).UTC().Format(time.RFC3339), 1)).is(201)
 				if strings.Contains(body, `"paused": true`) {
 					s.send("POST", at+"/pause", `{"reason": "a holiday"}`).is(200)
+				}
+				if body == `{"limit": 2}` {
+					s.send("POST", at+"/close", `{"reason": "a holiday"}`).is(200)
 				}
 				time.Sleep(2 * time.Minute)
 				before := s.send("GET", at, "").is(200)

@@ -123,7 +123,7 @@ func (a *api) operate(op operation, schema *huma.Schema, h handling) {
 			return
 		}
 		defer leave()
-		check := form{registry: a.doc.Components.Schemas, later: a.later, earlier: a.earlier}
+		check := form{registry: a.doc.Components.Schemas, later: a.later, ignored: a.ignored}
 		params := reflect.New(h.params)
 		check.parameters(described.Parameters, r, fields, params.Elem())
 		var right []byte

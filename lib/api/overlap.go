@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 )
 
@@ -55,14 +56,18 @@ func (l later) says(name string) string {
 	return "not available yet; leave it out"
 }
 
-// earlier has the fields that a version before gave, by the schema that is without them now: what it gave is taken back, and means nothing.
-type earlier map[*huma.Schema][]string
+// ignored has the fields that answers give, or gave in a version before, by the schema of requests that is without them: what was given is taken back, and
+// means nothing.
+type ignored map[*huma.Schema][]string
 
-func (e earlier) has(schema *huma.Schema, name string) bool { return slices.Contains(e[schema], name) }
+func (i ignored) has(schema *huma.Schema, name string) bool { return slices.Contains(i[schema], name) }
 
-// earlierOf lists such fields. The name of a job stood under its status, and files that were written then have it there.
-func earlierOf(schemas map[string]*huma.Schema) earlier {
-	return earlier{schemas["JobStatus"]: {"name"}}
+// ignoredOf lists such fields. The name of a job stood under its status, and files that were written then have it there. What GET gives of a gate, PUT takes.
+func ignoredOf(schemas map[string]*huma.Schema) ignored {
+	return ignored{
+		schemas["JobStatus"]:      {"name"},
+		schemas["GateDefinition"]: {"in_progress", "units", "waiting", "closed", "generation", "etag", "created_at", "updated_at"},
+	}
 }
 
 // calledKinds are what somebody may write in a callback in place of a job that has such a target.
@@ -80,8 +85,13 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["Callback"]:                     calledKinds,
 		schemas["Callee"]:                       append([]string{"window"}, calledKinds...),
 		schemas["GateUse"]:                      {"key"},
+		schemas["GateDefinition"]:               {"rate", "fair_by", "weights", "max_wait", "while_retrying", "open", "breaker", "pool", "key"},
 		schemas["Trigger"]:                      {"overlap"},
 		schemas["JobTrigger"]:                   {"overlap"},
+	}
+	for _, order := range gate.OrdersToCome {
+		of := schemas["GateDefinition"].Properties["order"]
+		l[of] = append(l[of], string(order))
 	}
 	for _, name := range []string{"Job", "NamedJob"} {
 		l[schemas[name]] = []string{"deadline", "unique", "order_by", "pause_after", "max_runs"}

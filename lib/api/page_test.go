@@ -73,6 +73,18 @@ var whole = map[string]string{
 	"trigger-job.waiting":            "told of a run alone",
 	"cancel-run.waiting":             "told of a run alone",
 	"retry-run.waiting":              "told of a run alone",
+	"get-job.gates":                  "at most 8 names",
+	"put-job.gates":                  "at most 8 names",
+	"patch-job.gates":                "at most 8 names",
+	"pause-job.gates":                "at most 8 names",
+	"resume-job.gates":               "at most 8 names",
+	"release-run.waiting":            "told of a run alone",
+	"release-run.steps":              "told of a run alone",
+	"release-run.attempts":           "the newest five",
+	"get-gate.keys":                  "at most 20, of at most 50 bytes",
+	"put-gate.keys":                  "none: that of a job's own gate",
+	"close-gate.keys":                "none: that of a job's own gate",
+	"open-gate.keys":                 "none: that of a job's own gate",
 	"get-run.attempts":               "the newest five",
 	"get-run.steps":                  "at most 300, with a path and a state",
 	"trigger-job.steps":              "told of a run alone",
@@ -187,6 +199,8 @@ func (s *server) fillListings() {
 		s.send("PUT", fmt.Sprintf("/v1/jobs/job-%d", i), job).is(201)
 		s.send("POST", "/v1/tokens", fmt.Sprintf(`{"name": "token-%d", "scopes": ["read"]}`, i)).is(201)
 		s.send("PUT", fmt.Sprintf("/v1/secrets/secret-%d", i), `{"value": "abc"}`).is(201)
+		s.send("PUT", fmt.Sprintf("/v1/gates/gate-%d", i), `{"limit": 3}`).is(201)
+		s.send("POST", fmt.Sprintf("/v1/gates/gate-%d/close", i), fmt.Sprintf(`{"reason": %q}`, strings.Repeat("z", 6*i))).is(200)
 	}
 	labels := `"team": "a", "odd": "1"`
 	for i := range 9 {

@@ -48,6 +48,8 @@ var enums = map[string]string{
 	"succeeded,failed,recovered,missed":                      "CallbackEvent",
 	"due,oldest,changed":                                     "RunOrder",
 	"allow,skip,queue,queue_one,queue_latest":                "OverlapPolicy",
+	"priority,fifo":                                          "GateOrder",
+	"*":                                                      "IfNoneMatch",
 	"high,normal,low":                                        "Priority",
 	"at_least_once,at_most_once":                             "Guarantee",
 	"ok":                                                     "Alive",

@@ -150,7 +150,7 @@ func (r *reading) object(schema *huma.Schema, field string) bool {
 			r.skip()
 			postponed = true
 			r.surplus(at, "%s", r.later.says(key))
-		case property == nil && r.earlier.has(schema, key):
+		case property == nil && r.ignored.has(schema, key):
 			seen[key] = true
 			r.skip()
 		case property == nil:
@@ -229,7 +229,8 @@ func (r *reading) array(schema *huma.Schema, field string) bool {
 			r.kept.WriteByte(',')
 		}
 		mark := r.kept.Len()
-		if !r.check(schema.Items, r.entry(field, count)) {
+		if entry := r.entry(field, count); !r.check(schema.Items, entry) {
+			r.unreadable(entry)
 			r.kept.Truncate(mark)
 			r.kept.WriteString("null")
 		}

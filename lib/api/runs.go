@@ -148,6 +148,9 @@ func (a *api) runs() {
 	acceptUnread(a, operation{id: "retry-run", method: http.MethodPost, path: "/v1/runs/{run}/retry", tag: "runs", scope: access.Run,
 		summary: "Run an ended run again, with a new attempt budget",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBegun, control.CodeStale, control.CodeBusy}}, formAlone, a.retryRun)
+	acceptUnread(a, operation{id: "release-run", method: http.MethodPost, path: "/v1/runs/{run}/release", tag: "runs", scope: access.Run,
+		summary: "Let a run that waits at a gate go to the front of the line; the limit holds for it, too",
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeNotWaiting, control.CodeBusy}}, formAlone, a.releaseRun)
 	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, media: mediaText,
 		summary: "Show what an attempt wrote, or has written so far",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, codeLogExpired}}, a.getRunLogs)
@@ -326,6 +329,18 @@ func (a *api) retryRun(ctx context.Context, p *runPath, in input[wire.RetryReque
 		return nil, err
 	}
 	r, err := a.Control.Retry(ctx, in.tenant, id, in.body.Force, timeOf(in.body.EndedBefore))
+	if err != nil {
+		return nil, err
+	}
+	return &answer[wire.Run]{a.runForm(ctx, r)}, nil
+}
+
+func (a *api) releaseRun(ctx context.Context, p *runPath, in input[wire.Nothing]) (*answer[wire.Run], error) {
+	id, err := p.id()
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.Control.Release(ctx, in.tenant, id)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 func TestNoZeroOfARequestIsTakenForNothing(t *testing.T) {
 	s := start(t, 0, everything(t))
 	d := s.surface()
-	meant := []string{"schedule.phase", "schedule.jitter", "delay", "wait", "failure.retry_after", "running", "offset", "takes", "stops_after", "n"}
+	meant := []string{"schedule.phase", "schedule.jitter", "delay", "wait", "failure.retry_after", "running", "offset", "takes", "stops_after", "n", "max_waiting"}
 	// An empty text is a text like any other, or says as little as none.
 	texts := regexp.MustCompile(`(^|\.)(description|reason|note|name|key|labels\.x|set\.x|headers\.x|env\.x|argv\[0\]|cause|content_type|message|log|result|value|ticket|fails)$`)
 	inScenario := regexp.MustCompile(`^(jobs\.x|definition)\.`)
@@ -117,6 +117,7 @@ func TestNoZeroIsDroppedBesideWhatExcludesIt(t *testing.T) {
 	arn := func(service, resource string) string {
 		return `{"aws": {"arn": "arn:aws:` + service + ":eu-west-1:123456789012:" + resource + `"}}`
 	}
+	s.send("PUT", "/v1/gates/x", `{"limit": 1}`).is(201) // which a list of gates may name
 	targets := []string{`{"http": {"url": "https://example.org/"}}`, `{"exec": {"argv": ["a"]}}`, `{"handler": {"name": "echo"}}`, arn("lambda", "function:f"), arn("sqs", "q"),
 		arn("sqs", "q.fifo"), arn("sns", "t"), arn("events", "event-bus/b"), arn("states", "stateMachine:m")}
 	schedules := []string{`null`, `{"cron": "0 0 * * *"}`, `{"every": "1h"}`, `{"at": "2099-01-01T00:00:00Z"}`}

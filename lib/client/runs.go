@@ -88,6 +88,11 @@ func (c *Client) Cancel(ctx context.Context, id, reason string) (wire.Run, error
 	return c.run(ctx, call{method: http.MethodPost, path: runPath(id, "cancel"), body: wire.CancelRequest{Reason: reason}})
 }
 
+// Release lets a run that waits at a gate go to the front of the line.
+func (c *Client) Release(ctx context.Context, id string) (wire.Run, error) {
+	return c.run(ctx, call{method: http.MethodPost, path: runPath(id, "release"), body: wire.Nothing{}})
+}
+
 // Retry runs an ended run again.
 func (c *Client) Retry(ctx context.Context, id string, r wire.RetryRequest) (wire.Run, error) {
 	return c.run(ctx, call{method: http.MethodPost, path: runPath(id, "retry"), body: r})
@@ -358,21 +363,6 @@ func (c *Client) Cron(ctx context.Context, expr, zone string, from time.Time, co
 // Queues gives the pools of workers and what waits for them, by name.
 func (c *Client) Queues(ctx context.Context) ([]wire.Queue, error) {
 	return all(pages(ctx, c, "/v1/queues", nil, 0, func(p wire.QueuePage) ([]wire.Queue, string) { return p.Items, p.Next }))
-}
-
-// Gates gives the gates of jobs that bound their overlap, by the name of the job.
-func (c *Client) Gates(ctx context.Context) iter.Seq2[wire.Gate, error] {
-	return pages(ctx, c, "/v1/gates", nil, 0, func(p wire.GatePage) ([]wire.Gate, string) { return p.Items, p.Next })
-}
-
-// Line gives the runs that wait at a gate, from the front of its line on, at most so many; 0 for all. Where the job has a gate for each value of a key, key
-// is one of them, or "" for all.
-func (c *Client) Line(ctx context.Context, gate, key string, most int) iter.Seq2[wire.InLine, error] {
-	var query url.Values
-	if key != "" {
-		query = url.Values{"key": {key}}
-	}
-	return pages(ctx, c, "/v1/gates/"+url.PathEscape(gate)+"/line", query, most, func(p wire.LinePage) ([]wire.InLine, string) { return p.Items, p.Next })
 }
 
 // Workers gives the workers of the process that answers and those elsewhere that take runs from it, by queue and ID.

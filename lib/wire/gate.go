@@ -1,15 +1,37 @@
 package wire
 
-import "time"
+import (
+	"fmt"
+	"time"
 
-// Gate is how the own gate of a job stands that bounds its overlap.
+	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+)
+
+// GateDefinition is what PUT takes of a gate that has a name of its own.
+type GateDefinition struct {
+	Name string `json:"name,omitempty" minLength:"1" maxLength:"64" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"the gate's name; it may be left out, or be the one in the path"`
+	gate.Definition
+}
+
+// Called refuses a gate whose own name is another than that of its path.
+func (d GateDefinition) Called(name string) error {
+	if d.Name == "" || d.Name == name {
+		return nil
+	}
+	return invalid.Field("name", d.Name, fmt.Sprintf("%q, which is what this gate is called here, or the field left out", name))
+}
+
+// Gate is how a gate stands: one that has a name of its own, or the own gate of a job that bounds its overlap.
 type Gate struct {
 	Name       string `json:"name" example:"job:daily-report" doc:"job:NAME is a job's own"`
-	Job        string `json:"job"`
-	Policy     string `json:"policy" enum:"allow,skip,queue" doc:"what becomes of a run that finds no room, as the job says it"`
-	Limit      int    `json:"limit" doc:"how many runs may be in progress at once"`
+	Job        string `json:"job,omitempty" doc:"of a job's own gate: the job"`
+	Policy     string `json:"policy,omitempty" enum:"allow,skip,queue,queue_one,queue_latest" doc:"of a job's own gate: what becomes of a run that finds no room, as the job says it"`
+	Limit      int    `json:"limit" doc:"how many units may be in progress at once; at a job's own gate each run is one"`
 	MaxWaiting *int   `json:"max_waiting,omitempty" doc:"how many may wait before the next is skipped; none where any number may"`
+	Order      string `json:"order,omitempty" enum:"priority,fifo" doc:"of a gate that has a name of its own: who is let in first"`
 	InProgress int    `json:"in_progress" doc:"runs that were let in and have not ended; of a gate with more than 100, what ended a short while ago may be among them"`
+	Units      int    `json:"units" doc:"how many units they take together"`
 	Waiting    int    `json:"waiting" doc:"runs in its line"`
 	Key        string `json:"key,omitempty" example:"${ .payload.customer }" doc:"where the job has a gate for each value of a key: that key, as the job says it. in_progress and waiting are those of all values that were looked at"`
 
@@ -17,6 +39,23 @@ type Gate struct {
 	MoreKeys bool      `json:"more_keys,omitempty" doc:"there may be more values than those; the line of each can be listed"`
 
 	Paused bool `json:"paused,omitempty" doc:"its job is paused: only runs with ignore_pause are let in"`
+
+	Closed     *GateClosure `json:"closed,omitempty" doc:"somebody has closed it: nobody is let in until it is opened"`
+	Generation int64        `json:"generation,omitempty" doc:"of a gate that has a name of its own: version of its definition and of whether it is closed; it only grows"`
+	ETag       string       `json:"etag,omitempty" doc:"of the same, for If-Match"`
+	CreatedAt  time.Time    `json:"created_at,omitzero" doc:"when the gate was made"`
+	UpdatedAt  time.Time    `json:"updated_at,omitzero" doc:"when this generation was made"`
+}
+
+// GateClosure is that somebody has closed a gate.
+type GateClosure struct {
+	Since  time.Time `json:"since" doc:"when it was closed"`
+	Reason string    `json:"reason,omitempty" doc:"what was said"`
+}
+
+// CloseRequest closes a gate.
+type CloseRequest struct {
+	Reason string `json:"reason,omitempty" maxLength:"256" doc:"for people, of at most 256 bytes"`
 }
 
 // KeyGate is the gate of one value of a key.
@@ -26,7 +65,7 @@ type KeyGate struct {
 	Waiting    int    `json:"waiting"`
 }
 
-// GatePage is a page of gates, by the name of the job.
+// GatePage is a page of gates: those that have names of their own, then those of jobs by the names of the jobs.
 type GatePage struct {
 	Items []Gate `json:"items"`
 	Next  string `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
