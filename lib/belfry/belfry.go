@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/target"
@@ -57,6 +58,10 @@ type engine interface {
 	remove(ctx context.Context, name string) error
 	pause(ctx context.Context, name, reason string) error
 	resume(ctx context.Context, name string) error
+
+	// gate gives the definition of a gate, and the condition under which what was read still stands. One that is not there is no error.
+	gate(ctx context.Context, name string) (gate.Definition, control.Match, error)
+	putGate(ctx context.Context, name string, def gate.Definition, only control.Match) error
 
 	trigger(ctx context.Context, job string, r control.Request) (Run, error)
 

@@ -66,6 +66,27 @@ func (b *Belfry) Unschedule(ctx context.Context, name string) error {
 	return err
 }
 
+// SetGate makes a gate, or changes its limit, 1 to 1000: handlers with [Gates] share it, those of other jobs and programs too. It is to stand before
+// the first of them is scheduled or enqueued.
+//
+// The gate is stored. The same call at the next start of the program changes nothing, and what else an operator has said of it stays, its closure too.
+func (b *Belfry) SetGate(ctx context.Context, name string, limit int) error {
+	err := overEdits(func() error {
+		def, only, err := b.engine.gate(ctx, name)
+		if err != nil {
+			return err
+		}
+		if def.Limit = limit; def.Validate() != nil {
+			return def.Validate()
+		}
+		return b.engine.putGate(ctx, name, def, only)
+	})
+	if err != nil {
+		return fmt.Errorf("gate %s: %w", name, err)
+	}
+	return nil
+}
+
 func (b *Belfry) kind(name string) *kind {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,20 +151,27 @@ const maxRounds = 8
 
 // put brings a job to what change makes of it, over edits of others.
 func (b *Belfry) put(ctx context.Context, name string, change func(job.Definition) job.Definition) error {
-	var err error
-	for range maxRounds {
-		var standing job.Definition
-		var only control.Match
-		if standing, only, err = b.engine.job(ctx, name); err == nil {
-			err = b.engine.put(ctx, name, change(standing), only)
+	err := overEdits(func() error {
+		standing, only, err := b.engine.job(ctx, name)
+		if err != nil {
+			return err
 		}
-		err = refused(err)
-		if !HasCode(err, Code(control.CodeStale)) && !HasCode(err, Code(control.CodeJobExists)) {
-			break
-		}
-	}
+		return b.engine.put(ctx, name, change(standing), only)
+	})
 	if err != nil {
 		return fmt.Errorf("job %s: %w", name, err)
 	}
 	return nil
+}
+
+// overEdits edits what was read again where somebody else's edit came in between.
+func overEdits(edit func() error) error {
+	var err error
+	for range maxRounds {
+		err = refused(edit())
+		if !HasCode(err, Code(control.CodeStale)) && !HasCode(err, Code(control.CodeJobExists)) && !HasCode(err, Code(control.CodeGateExists)) {
+			break
+		}
+	}
+	return err
 }

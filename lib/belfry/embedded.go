@@ -134,6 +134,19 @@ func (d desk) resume(ctx context.Context, name string) error {
 	return err
 }
 
+func (d desk) gate(ctx context.Context, name string) (gate.Definition, control.Match, error) {
+	g, err := d.control.Gate(ctx, tenant, name)
+	if HasCode(refused(err), Code(control.CodeGateNotFound)) {
+		return gate.Definition{}, control.Match{Absent: true}, nil
+	}
+	return g.Named.Def, control.Match{ETag: g.Named.ETag()}, err
+}
+
+func (d desk) putGate(ctx context.Context, name string, def gate.Definition, only control.Match) error {
+	_, _, err := d.control.PutGate(ctx, tenant, name, def, only)
+	return err
+}
+
 func (d desk) trigger(ctx context.Context, name string, request control.Request) (Run, error) {
 	r, _, err := d.control.Trigger(ctx, tenant, name, request)
 	return d.shown(ctx, r), err

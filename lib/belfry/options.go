@@ -156,7 +156,7 @@ func bound(def *job.Definition, o job.Overlap) {
 }
 
 // Gates has each run of a job pass gates that have names of their own, and take one unit of each: however many jobs name a gate, no more units than its limit are
-// in progress at once. A run that finds no room is [Waiting]. The gates are made beforehand: belfry gate apply. May be given several times, with 8 gates in all.
+// in progress at once. A run that finds no room is [Waiting]. The gates are made beforehand, by [Belfry.SetGate] or belfry gate apply. May be given several times, with 8 gates in all.
 func Gates(names ...string) JobOption {
 	return JobOption{func(def *job.Definition) {
 		for _, name := range names {

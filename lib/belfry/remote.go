@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
@@ -103,6 +104,19 @@ func (e *remote) pause(ctx context.Context, name, reason string) error {
 
 func (e *remote) resume(ctx context.Context, name string) error {
 	_, err := e.client.ResumeJob(ctx, name)
+	return err
+}
+
+func (e *remote) gate(ctx context.Context, name string) (gate.Definition, control.Match, error) {
+	g, err := e.client.Gate(ctx, name)
+	if client.HasCode(err, string(control.CodeGateNotFound)) {
+		return gate.Definition{}, control.Match{Absent: true}, nil
+	}
+	return gate.Definition{Limit: g.Limit, MaxWaiting: g.MaxWaiting, Order: gate.Order(g.Order)}, control.Match{ETag: g.ETag}, err
+}
+
+func (e *remote) putGate(ctx context.Context, name string, def gate.Definition, only control.Match) error {
+	_, err := e.client.PutGate(ctx, name, wire.GateDefinition{Definition: def}, client.Condition{ETag: only.ETag, Absent: only.Absent})
 	return err
 }
 
