@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/jobfile"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -93,11 +94,11 @@ func (a *apply) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	all, err := a.readDocuments(a.files, a.recursive)
+	all, err := a.readDocuments(jobfile.Job, a.files, a.recursive)
 	if err != nil {
 		return err
 	}
-	if err := nameAll(all, args); err != nil {
+	if err := nameAll(jobfile.Job, all, args); err != nil {
 		return err
 	}
 	if a.prune && len(all) == 0 {
@@ -121,21 +122,21 @@ type verdict struct {
 	Was *wire.Job `json:"was,omitempty"`
 }
 
-// nameAll gives the only job the name of the command line, and sees that every job has one of its own.
-func nameAll(all []document, args []string) error {
+// nameAll gives the only thing of a kind the name of the command line, and sees that every one has a name of its own.
+func nameAll(kind jobfile.Kind, all []document, args []string) error {
 	if len(args) == 1 {
 		if len(all) != 1 {
-			return misused("NAME is for one job, and the files hold %d", len(all))
+			return misused("NAME is for one %s, and the files hold %d", kind, len(all))
 		}
 		all[0].Name = args[0]
 	}
 	first := map[string]document{}
 	for _, d := range all {
 		if d.Name == "" {
-			return fmt.Errorf("%s: the job has no name; give it a field \"name\", or NAME where it is the only one", d.Place())
+			return fmt.Errorf("%s: the %s has no name; give it a field \"name\", or NAME where it is the only one", d.Place(), kind)
 		}
 		if before, twice := first[d.Name]; twice {
-			return fmt.Errorf("%s: job %s stands in %s, too", d.Place(), d.Name, before.Place())
+			return fmt.Errorf("%s: %s %s stands in %s, too", d.Place(), kind, d.Name, before.Place())
 		}
 		first[d.Name] = d
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -64,6 +65,8 @@ func (c *cli) complete(cmd *cobra.Command) {
 			if cmd.HasParent() && cmd.Parent().Name() == "job" {
 				cmd.ValidArgsFunction = c.offered(jobNames)
 			}
+		case "GATE":
+			cmd.ValidArgsFunction = c.offered(gateNames)
 		case "RUN":
 			cmd.ValidArgsFunction = c.offered(runIDs)
 		case "PROFILE":
@@ -167,6 +170,15 @@ type asking func(ctx context.Context, server *client.Client, begun string, offer
 func jobNames(ctx context.Context, server *client.Client, begun string, offer func(word, says string) bool) error {
 	for j, err := range server.Jobs(ctx, client.JobFilter{Prefix: begun}) {
 		if err != nil || !offer(j.Name, when(j)) {
+			return err
+		}
+	}
+	return nil
+}
+
+func gateNames(ctx context.Context, server *client.Client, _ string, offer func(word, says string) bool) error {
+	for g, err := range server.Gates(ctx) {
+		if err != nil || !offer(g.Name, fmt.Sprintf("limit %d", g.Limit)) {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/manifest"
 )
 
-// document is a job of a file.
+// document is a job or a gate of a file.
 type document = jobfile.Document
 
 // maxFile bounds what is read of a file of jobs.
@@ -39,8 +39,8 @@ func (c *cli) readFile(name string) ([]byte, error) {
 	return text, nil
 }
 
-// readDocuments reads the jobs of files and folders, in order. Nothing of them is applied before all could be read.
-func (c *cli) readDocuments(names []string, recursive bool) ([]document, error) {
+// readDocuments reads the jobs, or the gates, of files and folders, in order. Nothing of them is applied before all could be read.
+func (c *cli) readDocuments(kind jobfile.Kind, names []string, recursive bool) ([]document, error) {
 	var all []document
 	held := 0
 	for _, name := range names {
@@ -53,7 +53,7 @@ func (c *cli) readDocuments(names []string, recursive bool) ([]document, error) 
 			if err != nil {
 				return nil, err
 			}
-			found, count, err := jobfile.Read(file, text)
+			found, count, err := jobfile.Read(kind, file, text)
 			if err != nil {
 				return nil, err
 			}
@@ -65,7 +65,7 @@ func (c *cli) readDocuments(names []string, recursive bool) ([]document, error) 
 		if at := slices.Index(named, "-"); at >= 0 {
 			named[at] = "standard input"
 		}
-		return nil, fmt.Errorf("there is no job in %s", strings.Join(named, ", "))
+		return nil, fmt.Errorf("there is no %s in %s", kind, strings.Join(named, ", "))
 	}
 	return all, nil
 }

@@ -362,6 +362,9 @@ func (s *stage) jobs() {
 	if got := belfry(s.t, "Bearer 0123456789", "secret", "set", "hook-token", "--address", s.address); got.code != 0 {
 		s.t.Fatal(got.errors)
 	}
+	if got := belfry(s.t, exampleFiles["gates.yaml"], "gate", "apply", "-f", "-", "--address", s.address); got.code != 0 {
+		s.t.Fatal(got.errors)
+	}
 }
 
 // aRun gives a run in the state that the command is for. as is the ID that the example has for it.
@@ -375,6 +378,9 @@ func (s *stage) aRun(as string) string {
 	switch s.command {
 	case "belfry run cancel":
 		until, more = "scheduled", []string{"--delay", "1h"}
+	case "belfry run release":
+		job, until = "serial", "waiting"
+		s.trigger(job) // which is in the way
 	case "belfry run retry", "belfry dead-letter redrive", "belfry dead-letter discard":
 		job, until = "broken", "failed"
 	}
@@ -410,6 +416,7 @@ func (s *stage) aToken() string {
 const exampleJobs = `{"jobs": [
 {"name": "report", "schedule": {"cron": "0 9 * * *", "timezone": "Europe/Berlin"}, "target": {"exec": {"argv": ["cat"]}}, "labels": {"team": "billing"}},
 {"name": "etl", "target": {"workflow": {"steps": {"extract": {"exec": {"argv": ["cat"]}}, "parts": {"needs": ["extract"], "steps": {"index": {"exec": {"argv": ["echo", "done"]}}}}}}}},
+{"name": "serial", "target": {"exec": {"argv": ["sleep", "60"]}}, "overlap": "queue"},
 {"name": "clean-up", "target": {"exec": {"argv": ["true"]}}},
 {"name": "tell-ops", "target": {"exec": {"argv": ["cat"]}}},
 {"name": "hello", "target": {"exec": {"argv": ["echo", "hello"]}}},
@@ -418,6 +425,7 @@ const exampleJobs = `{"jobs": [
 // exampleFiles are those that examples name.
 var exampleFiles = map[string]string{
 	"job.json":               `{"name": "hello", "schedule": {"every": "1h"}, "target": {"exec": {"argv": ["echo", "hello"]}}}`,
+	"gates.yaml":             "name: stripe\nlimit: 10\n",
 	"password.txt":           "correct horse\n",
 	"secrets.key":            "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0NTY=\n",
 	"runs.jsonl":             `{"job": "report", "key": "1", "payload": {"day": "2026-11-20"}}` + "\n",

@@ -2,32 +2,102 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/jobfile"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 func (c *cli) gate() *cobra.Command {
-	cmd := &cobra.Command{Use: "gate", Short: "See which runs wait until others have ended"}
-	cmd.AddCommand(c.gateList(), c.gateLine())
+	cmd := &cobra.Command{Use: "gate", Short: "Limit how many runs are in progress at once, of any jobs, and see who waits"}
+	cmd.AddCommand(c.gateApply(), c.gateList(), c.gateGet(), c.gateLine(), c.gateClose(), c.gateOpen(), c.gateDelete())
 	return cmd
+}
+
+func (c *cli) gateApply() *cobra.Command {
+	var files []string
+	var recursive bool
+	cmd := &cobra.Command{
+		Use:   "apply -f FILE [NAME]",
+		Short: "Create or replace the gates of files",
+		Long: `Create or replace the gates of files, which are YAML or JSON: one gate, several with a line of --- between them, an array of
+gates, or an object {"gates": [...]}. Of a folder, all files that end with .yaml, .yml or .json are read.
+
+A gate has a limit in units, and may have max_waiting and an order. Its name is NAME, else its "name". What "belfry gate get -o yaml" shows
+may be applied again. Jobs name a gate in their field gates.
+
+A gate that stands already as it is written stays unchanged. One that is closed stays closed.`,
+		Example: `  belfry gate apply -f gates.yaml
+  echo '{"limit": 10}' | belfry gate apply stripe -f -`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			if len(files) == 0 {
+				return misused("want -f FILE, or -f - for standard input")
+			}
+			all, err := c.readDocuments(jobfile.Gate, files, recursive)
+			if err != nil {
+				return err
+			}
+			if err := nameAll(jobfile.Gate, all, args); err != nil {
+				return err
+			}
+			return c.applyGates(ctx, server, all)
+		}),
+	}
+	cmd.Flags().StringArrayVarP(&files, "file", "f", nil, "`FILE` or folder with gates, - for standard input; may be given more than once")
+	cmd.Flags().BoolVarP(&recursive, "recursive", "R", false, "read the folders in a folder, too")
+	return cmd
+}
+
+// applyGates puts one gate after the other. One that is refused does not keep the others.
+func (c *cli) applyGates(ctx context.Context, server *client.Client, all []document) error {
+	out := newRows(c, []string{"GATE", "RESULT", "LIMIT"})
+	var refused error
+	for _, d := range all {
+		result := "updated"
+		before, err := server.Gate(ctx, d.Name)
+		if client.HasCode(err, "gate_not_found") {
+			result, err = "created", nil
+		}
+		var g wire.Gate
+		if err == nil {
+			g, err = server.PutGateDocument(ctx, d.Name, d.Job.JSON(), client.Condition{})
+		}
+		if problem, ok := refusal(err); ok {
+			refused = errSaid
+			fmt.Fprintf(c.messages(), "belfry: %s\n", d.Explain(problem))
+			continue
+		}
+		if err != nil {
+			return endWith(out, err)
+		}
+		if g.ETag == before.ETag {
+			result = "unchanged"
+		}
+		if err := out.add(g, []string{g.Name, result, strconv.Itoa(g.Limit)}); err != nil {
+			return err
+		}
+	}
+	return endWith(out, refused)
 }
 
 func (c *cli) gateList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the gates of jobs that bound their overlap",
-		Long: `List the gates of jobs whose field overlap bounds how many of their runs are in progress at once, with how many are, and how many
-wait in line. Where a job has a limit for each value of a key, the values that are in use follow it.`,
+		Short: "List gates, with how many runs are in progress and wait",
+		Long: `List the gates that have names of their own, and after them those of jobs whose field overlap bounds how many of their runs are in progress
+at once. UNITS is how much of the limit is taken, by the runs that are in progress. Where a job has a limit for each value of a key, the values that are in use follow it.`,
 		Example: "  belfry gate list",
 		Args:    cobra.NoArgs,
 		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
-			out := newRows(c, []string{"GATE", "POLICY", "LIMIT", "IN PROGRESS", "WAITING", "NOTE"})
+			out := newRows(c, []string{"GATE", "POLICY", "LIMIT", "UNITS", "IN PROGRESS", "WAITING", "NOTE"})
 			for g, err := range server.Gates(ctx) {
 				if err != nil {
 					return endWith(out, err)
@@ -43,44 +113,114 @@ wait in line. Where a job has a limit for each value of a key, the values that a
 
 // addGate adds a gate to a listing; in a table, the values of its key follow it.
 func addGate(out *rows, g wire.Gate) error {
-	var notes []string
-	if g.Paused {
-		notes = append(notes, "job paused")
-	}
-	if g.Key != "" {
-		notes = append(notes, "for each "+short(g.Key, 60))
-	}
-	if err := out.add(g, []string{g.Name, g.Policy, fmt.Sprint(g.Limit), fmt.Sprint(g.InProgress), fmt.Sprint(g.Waiting), strings.Join(notes, "; ")}); err != nil || out.table == nil {
+	row := []string{g.Name, g.Policy + g.Order, strconv.Itoa(g.Limit), strconv.Itoa(g.Units), strconv.Itoa(g.InProgress), strconv.Itoa(g.Waiting), strings.Join(notesOf(g), "; ")}
+	if err := out.add(g, row); err != nil || out.table == nil {
 		return err
 	}
 	for _, k := range g.Keys {
-		if err := out.add(k, []string{"- " + short(k.Key, 60), "", "", fmt.Sprint(k.InProgress), fmt.Sprint(k.Waiting), ""}); err != nil {
+		if err := out.add(k, []string{"- " + short(k.Key, 60), "", "", strconv.Itoa(k.InProgress), strconv.Itoa(k.InProgress), strconv.Itoa(k.Waiting), ""}); err != nil {
 			return err
 		}
 	}
 	if !g.MoreKeys {
 		return nil
 	}
-	return out.add(g, []string{"- …", "", "", "", "", "there may be more"})
+	return out.add(g, []string{"- …", "", "", "", "", "", "there may be more"})
+}
+
+// notesOf says what keeps runs out of a gate, and for what it is.
+func notesOf(g wire.Gate) (notes []string) {
+	if g.Closed != nil {
+		notes = append(notes, closedNote(*g.Closed))
+	}
+	if g.Paused {
+		notes = append(notes, "job paused")
+	}
+	if g.Key != "" {
+		notes = append(notes, "for each "+short(g.Key, 60))
+	}
+	return notes
+}
+
+func closedNote(closed wire.GateClosure) string {
+	if closed.Reason == "" {
+		return "closed"
+	}
+	return "closed: " + short(closed.Reason, 100)
+}
+
+func (c *cli) gateGet() *cobra.Command {
+	return &cobra.Command{
+		Use:   "get GATE",
+		Short: "Show a gate",
+		Long: `Show a gate, with how many runs are in progress and wait. It may be the name of a job that bounds its overlap; where a gate has the
+same name, job:NAME is the job's.`,
+		Example: `  belfry gate get stripe
+  belfry gate get stripe -o yaml`,
+		Args: cobra.ExactArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			g, err := gateNamed(ctx, server, args[0])
+			if err != nil {
+				return err
+			}
+			return c.showGate(g)
+		}),
+	}
+}
+
+// gateNamed finds a gate by its name, or by that of the job whose own gate it is.
+func gateNamed(ctx context.Context, server *client.Client, name string) (wire.Gate, error) {
+	g, err := server.Gate(ctx, name)
+	if client.HasCode(err, "gate_not_found") && !strings.HasPrefix(name, gate.Name("")) {
+		if own, failed := server.Gate(ctx, gate.Name(name)); failed == nil {
+			return own, nil
+		}
+	}
+	return g, err
+}
+
+func (c *cli) showGate(g wire.Gate) error {
+	return show(c, g, func(g wire.Gate) [][2]string {
+		most := "any number may wait"
+		if g.MaxWaiting != nil {
+			most = fmt.Sprintf("at most %d may wait", *g.MaxWaiting)
+		}
+		closed := ""
+		if g.Closed != nil {
+			closed = strings.TrimPrefix(closedNote(*g.Closed), "closed: ") + ", since " + c.moment(g.Closed.Since)
+		}
+		notes := g
+		notes.Closed = nil
+		rows := [][2]string{{"gate", g.Name}, {"job", g.Job}, {"limit", strconv.Itoa(g.Limit)}, {"policy", g.Policy}, {"order", g.Order}, {"line", most}, {"closed", closed},
+			{"in progress", fmt.Sprintf("%s, of %d units", countOf(g.InProgress, "run"), g.Units)}, {"waiting", strconv.Itoa(g.Waiting)}, {"note", strings.Join(notesOf(notes), "; ")}}
+		if g.Generation != 0 {
+			rows = append(rows, [2]string{"generation", fmt.Sprint(g.Generation)}, [2]string{"etag", g.ETag}, [2]string{"updated", clock(g.UpdatedAt)})
+		}
+		return rows
+	})
 }
 
 func (c *cli) gateLine() *cobra.Command {
 	var most int
 	var key string
 	cmd := &cobra.Command{
-		Use:   "line JOB",
-		Short: "List the runs of a job that wait in line",
-		Long: `List the runs of a job that wait until others of it have ended, in the order in which they are let in: by when they were due, then by when
-they were asked for. The job may be named as its gate is, job:NAME. Where the job has a limit for each value of a key, --key chooses one of them; without it,
+		Use:   "line GATE",
+		Short: "List the runs that wait at a gate",
+		Long: `List the runs that wait at a gate, in the order in which they are let in. GATE may be the name of a job: then it is the line of the runs that wait until others
+of that job have ended. Where a gate has the same name, job:NAME is the job's. Where the job has a limit for each value of a key, --key chooses one of them; without it,
 the lines of all values are listed, one after the other.`,
 		Example: `  belfry gate line report
   belfry gate line report -n 10
-  belfry gate line report --key acme`,
+  belfry gate line stripe`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			name := args[0]
 			if !strings.HasPrefix(name, gate.Name("")) {
-				name = gate.Name(name)
+				if _, err := server.Gate(ctx, name); client.HasCode(err, "gate_not_found") {
+					name = gate.Name(name)
+				} else if err != nil {
+					return err
+				}
 			}
 			return list(c, server.Line(ctx, name, key, most), most, []string{"RUN", "NOMINAL", "WAITS SINCE", "START BY", "KEY"}, func(r wire.InLine) []string {
 				return []string{r.ID, c.moment(r.NominalTime), c.moment(r.Since), c.moment(r.StartBy), short(r.Key, 60)}
@@ -90,4 +230,80 @@ the lines of all values are listed, one after the other.`,
 	cmd.Flags().IntVarP(&most, "limit", "n", 50, "maximum `NUMBER` of runs to show; 0 for all")
 	cmd.Flags().StringVar(&key, "key", "", "only the line of this `VALUE` of the key")
 	return cmd
+}
+
+func (c *cli) gateClose() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "close GATE",
+		Short: "Close a gate: nobody is let in until it is opened",
+		Long: `Close a gate: no run is let in until it is opened. Runs in progress go on. The reason is shown with the gate, and with each run that waits at it.
+The own gate of a job is closed by "belfry job pause".`,
+		Example: `  belfry gate close stripe --reason "they are down"`,
+		Args:    cobra.ExactArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			g, err := server.CloseGate(ctx, args[0], reason)
+			if err != nil {
+				return err
+			}
+			return c.showGate(g)
+		}),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` for people, of at most 256 bytes")
+	return cmd
+}
+
+func (c *cli) gateOpen() *cobra.Command {
+	return &cobra.Command{
+		Use:     "open GATE",
+		Short:   "Open a gate that was closed",
+		Long:    "Open a gate that was closed: runs that wait are let in as far as there is room.",
+		Example: `  belfry gate open stripe`,
+		Args:    cobra.ExactArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			g, err := server.OpenGate(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return c.showGate(g)
+		}),
+	}
+}
+
+func (c *cli) gateDelete() *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete GATE...",
+		Short: "Delete gates: runs that wait at them are let in",
+		Long: `Delete gates. Runs that wait at them are let in, whatever is in progress. Jobs that name a gate which is gone go on running, and pass as if it
+were not there.`,
+		Example: `  belfry gate delete stripe`,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			var errs []error
+			for _, name := range args {
+				if err := server.DeleteGate(ctx, name, client.Condition{}); err != nil {
+					errs = append(errs, fmt.Errorf("%s: %w", name, err))
+				}
+			}
+			return errors.Join(errs...)
+		}),
+	}
+}
+
+func (c *cli) runRelease() *cobra.Command {
+	return &cobra.Command{
+		Use:   "release RUN",
+		Short: "Let a run that waits at a gate go to the front of the line",
+		Long: `Let a run that waits at a gate go to the front of the line. It is let in as soon as there is room: the limit holds for it as well, and so does the
+closure of a gate.`,
+		Example: `  belfry run release report~0mi4lf3k0`,
+		Args:    cobra.ExactArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			r, err := server.Release(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return c.showRun(r)
+		}),
+	}
 }

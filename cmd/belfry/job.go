@@ -104,6 +104,17 @@ func when(j wire.Job) string {
 	return ""
 }
 
+// gatesOf names the gates that runs pass besides, with the units that they take where that is not one.
+func gatesOf(uses []job.GateUse) string {
+	names := make([]string, len(uses))
+	for i, use := range uses {
+		if names[i] = use.Gate; use.Units > job.DefaultUnits {
+			names[i] += fmt.Sprintf(" (%d units)", use.Units)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // overlapOf says in a few words what becomes of a run that is one too many; "" where none is.
 func overlapOf(j wire.Job) string {
 	o, failing := j.Overlap, ""
@@ -177,7 +188,7 @@ func (c *cli) showJob(s client.Stored) error {
 		}
 		return append(rows, [][2]string{{"fault", st.Fault}, {"queue", j.Queue}, {"priority", string(j.Priority)}, {"guarantee", string(j.Guarantee)},
 			{"timeout", timeoutOf(j)}, {"on failure", j.Retry.Tries()}, {"retention", j.Retention.String()},
-			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"overlap", overlapOf(j)}, {"expires", expiryOf(j)}, {"calls", callsOf(j)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
+			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"overlap", overlapOf(j)}, {"gates", gatesOf(j.Gates)}, {"expires", expiryOf(j)}, {"calls", callsOf(j)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
 			{"created", clock(st.CreatedAt)}, {"updated", clock(st.UpdatedAt)}}...)
 	})
 }

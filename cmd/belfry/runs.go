@@ -19,7 +19,7 @@ import (
 
 func (c *cli) runs() *cobra.Command {
 	cmd := &cobra.Command{Use: "run", Short: "See runs, stop them and run them again"}
-	cmd.AddCommand(c.runList(), c.runGet(), c.runWhy(), c.runCancel(), c.runRetry(), c.runLogs(), c.runPayload(), c.runResult(), c.runWait(), c.runSteps(), c.runStep(), c.runGraph())
+	cmd.AddCommand(c.runList(), c.runGet(), c.runWhy(), c.runCancel(), c.runRetry(), c.runRelease(), c.runLogs(), c.runPayload(), c.runResult(), c.runWait(), c.runSteps(), c.runStep(), c.runGraph())
 	return cmd
 }
 

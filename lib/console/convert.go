@@ -236,7 +236,7 @@ func (c *converter) read(q readRequest) (*readAnswer, error) {
 		a.As = form
 	}
 	if a.As == jobfile.Belfry {
-		documents, _, err := jobfile.Read("-", text)
+		documents, _, err := jobfile.Read(jobfile.Job, "-", text)
 		if err != nil {
 			a.Wrong = wrongOf(err)
 			return a, nil

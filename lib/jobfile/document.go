@@ -13,7 +13,16 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// Document is a job of a file: its name, and what stands there of it, so that the server sees and names every field.
+// Kind says what the documents of a file are.
+type Kind string
+
+// The kinds, by the word for one. A list of many has a member of that name, with an s.
+const (
+	Job  Kind = "job"
+	Gate Kind = "gate"
+)
+
+// Document is a job or a gate of a file: its name, and what stands there of it, so that the server sees and names every field.
 type Document struct {
 	Name  string          // "" where none is given
 	File  string          // "-" is standard input
@@ -71,9 +80,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Place + ": " + e.What }
 
-// Read takes a file apart: jobs, arrays of them, or objects with such an array, one after the other. The end of the file's name tells YAML from
+// Read takes a file apart: things of a kind, arrays of them, or objects with such an array, one after the other. The end of the file's name tells YAML from
 // JSON, as manifest.Read has it. count is how many documents it has. The error is an *Error.
-func Read(file string, text []byte) (all []Document, count int, err error) {
+func Read(kind Kind, file string, text []byte) (all []Document, count int, err error) {
 	values, err := manifest.Read(file, text)
 	var wrong *manifest.Error
 	if errors.As(err, &wrong) {
@@ -84,7 +93,7 @@ func Read(file string, text []byte) (all []Document, count int, err error) {
 		if len(values) > 1 {
 			d.Count = i + 1
 		}
-		many, err := jobsIn(value)
+		many, err := kind.in(value)
 		if err != nil {
 			return nil, 0, d.wrong(err)
 		}
@@ -102,25 +111,26 @@ func (d Document) wrong(err error) error {
 	return &Error{Place: d.Place(), Line: d.Job.Line, What: err.Error()}
 }
 
-// jobsIn gives the jobs of one document.
-func jobsIn(value *manifest.Value) ([]*manifest.Value, error) {
-	jobs := value.Member("jobs")
+// in gives the things of one document.
+func (k Kind) in(value *manifest.Value) ([]*manifest.Value, error) {
+	plural := string(k) + "s"
+	many := value.Member(plural)
 	switch {
 	case value.Kind == manifest.Array:
 		return value.Items, nil
 	case value.Kind != manifest.Object:
-		return nil, fmt.Errorf("got %s, want a job as an object, an array of jobs, or {\"jobs\": [...]}", value.Kind)
-	case jobs == nil:
+		return nil, fmt.Errorf("got %s, want a %s as an object, an array of %s, or {%q: [...]}", value.Kind, k, plural, plural)
+	case many == nil:
 		return []*manifest.Value{value}, nil
-	case jobs.Kind != manifest.Array:
-		return nil, fmt.Errorf("jobs: got %s, want an array of jobs", jobs.Kind)
+	case many.Kind != manifest.Array:
+		return nil, fmt.Errorf("%s: got %s, want an array of %[1]s", plural, many.Kind)
 	case len(value.Members) > 1:
-		return nil, errors.New(`want nothing beside "jobs" in an object that holds many`)
+		return nil, fmt.Errorf("want nothing beside %q in an object that holds many", plural)
 	}
-	return jobs.Items, nil
+	return many.Items, nil
 }
 
-// readName finds a job's name, in "name" or else in "status", and takes it out: the rest is for the server to judge.
+// readName finds a name, in "name" or else in "status", and takes it out: the rest is for the server to judge.
 func (d *Document) readName() error {
 	d.Name = ""
 	if d.Job.Kind != manifest.Object {

@@ -59,7 +59,7 @@ func FormOf(text []byte) (Form, error) {
 
 // isJobs tells whether a document is one of Belfry: it has what no job is without.
 func isJobs(v *manifest.Value) bool {
-	many, err := jobsIn(v)
+	many, err := Job.in(v)
 	return err == nil && slices.ContainsFunc(many, func(j *manifest.Value) bool { return j.Kind == manifest.Object && j.Member("target") != nil })
 }
 

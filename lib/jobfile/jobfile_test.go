@@ -94,7 +94,7 @@ func TestWhoeverTakesOverChangesNamesLabelsAndPauses(t *testing.T) {
 }
 
 func TestAFileIsReadAsItsJobs(t *testing.T) {
-	documents, count, err := jobfile.Read("jobs.yaml", []byte(belfry+"---\njobs:\n- target: {}\n  status: {name: b}\n- name: c\n  on: {failed: {job: a}, missed: {job: a, window: 1h}}\n"))
+	documents, count, err := jobfile.Read(jobfile.Job, "jobs.yaml", []byte(belfry+"---\njobs:\n- target: {}\n  status: {name: b}\n- name: c\n  on: {failed: {job: a}, missed: {job: a, window: 1h}}\n"))
 	if err != nil || count != 2 {
 		t.Fatal(count, err)
 	}
@@ -116,7 +116,7 @@ func TestAFileIsReadAsItsJobs(t *testing.T) {
 		"jobs: []\nx: 1\n":    "want nothing beside",
 		"- target: {}\n- 1\n": "line 2: got a number, want an object",
 	} {
-		_, _, err := jobfile.Read("jobs.yaml", []byte(text))
+		_, _, err := jobfile.Read(jobfile.Job, "jobs.yaml", []byte(text))
 		var wrong *jobfile.Error
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) || wrong.Line == 0 {
 			t.Errorf("%q: %v, want %q", text, err, want)
