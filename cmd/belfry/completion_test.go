@@ -33,12 +33,14 @@ func TestShellsOfferWhatThereIs(t *testing.T) {
 	for _, name := range []string{"report-daily", "report-weekly", "hello"} {
 		call(0, `{"target": {"exec": {"argv": ["true"]}}, "labels": {"team": "x"}}`, "job", "apply", name, "-f", "-")
 	}
+	call(0, `{"limit": 1}`, "gate", "apply", "stripe", "-f", "-")
 	id := strings.Fields(call(0, "", "job", "trigger", "hello", "--delay", "1h").out)[1]
 	t.Setenv("BELFRY_ADDRESS", address)
 	for _, c := range []struct{ line, want []string }{
 		{[]string{"job", "get", ""}, []string{"hello", "report-daily", "report-weekly"}},
 		{[]string{"job", "get", "rep"}, []string{"report-daily", "report-weekly"}},
 		{[]string{"job", "delete", "hello", "report-daily", ""}, []string{"report-weekly"}},
+		{[]string{"gate", "close", "s"}, []string{"stripe"}},
 		{[]string{"run", "list", "--job", "h"}, []string{"hello"}},
 		{[]string{"run", "get", "hello~"}, []string{id}},
 		{[]string{"run", "cancel", ""}, []string{id}},
