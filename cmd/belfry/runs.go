@@ -216,7 +216,7 @@ func (c *cli) showRun(r wire.Run) error {
 	return show(c, r, func(r wire.Run) [][2]string {
 		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", reasonOf(r)}, {"trigger", triggerOf(r)}, {"callback", toldOf(r)}, {"calls", calledBy(r)},
 			{"nominal", clock(r.NominalTime)}, {"created", clock(r.CreatedAt)}, {"started", clock(r.StartedAt)}, {"ended", clock(r.EndedAt)},
-			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"start by", clock(r.StartBy)}, {"worker", r.Worker}, {"fence", fromOne(r.Fence)}, {"trace", r.Trace}}
+			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"start by", clock(r.StartBy)}, {"released", clock(r.ReleasedAt)}, {"worker", r.Worker}, {"fence", fromOne(r.Fence)}, {"trace", r.Trace}}
 		if d := r.Discarded; d != nil {
 			rows = append(rows, [2]string{"discarded", c.howDiscarded(*d)})
 		}

@@ -51,6 +51,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 		StartedAt:   instant(r.Started),
 		EndedAt:     instant(r.Ended),
 		ChangedAt:   a.Control.Changed(ctx, r),
+		ReleasedAt:  instant(r.Released),
 		IgnorePause: r.IgnorePause,
 		Worker:      r.Worker,
 		Reason:      r.Reason,

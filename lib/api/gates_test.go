@@ -255,7 +255,10 @@ func TestTheLineOfAGateThatJobsShare(t *testing.T) {
 		if w := why(third); !strings.Contains(w.Text, "The gate is closed (they are down)") || *w.Behind != 0 {
 			t.Errorf("behind a closed gate it waits for %+v", w)
 		}
-		s.send("POST", "/v1/runs/"+fourth+"/release", `{}`).is(200)
+		released := into[wire.Run](s.send("POST", "/v1/runs/"+fourth+"/release", `{}`).is(200))
+		if age := time.Since(released.ReleasedAt); released.State != "waiting" || age < 0 || age > time.Minute {
+			t.Errorf("released as %+v", released)
+		}
 		if got := line(); fmt.Sprint(got) != fmt.Sprint([]string{fourth, third}) {
 			t.Errorf("after a release %v are in line, want %s first", got, fourth)
 		}
@@ -271,7 +274,14 @@ func TestTheLineOfAGateThatJobsShare(t *testing.T) {
 		if r := into[wire.Run](s.send("GET", "/v1/runs/"+third, "").is(200)); r.State != "running" {
 			t.Errorf("after the deletion it is %s, waiting for %+v", r.State, r.Waiting)
 		}
-		for _, id := range []string{first, third, fourth} {
+		s.send("PUT", "/v1/gates/brief", `{"limit": 1, "max_waiting": 0}`).is(201)
+		s.send("PUT", "/v1/jobs/brief", `{"timeout": "1h", "overlap": {"limit": 5, "key": "${ .job }"}, "gates": ["brief"], "target": {"handler": {"name": "wait"}}}`).is(201)
+		let, full := trigger("brief"), trigger("brief")
+		if y := into[wire.Run](s.send("GET", "/v1/runs/"+full, "").is(200)).Why; y == nil || y.Code != "full" || y.Gate != "brief" || y.Policy != "" || y.Key != "" ||
+			y.Text != let+" was in progress or in line, which was full (gate: brief)" {
+			t.Errorf("skipped for %+v", y)
+		}
+		for _, id := range []string{first, third, fourth, let} {
 			s.send("POST", "/v1/runs/"+id+"/cancel", `{}`).is(200)
 		}
 		time.Sleep(time.Minute)

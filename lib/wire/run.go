@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
@@ -27,6 +28,7 @@ type Run struct {
 	ChangedAt     time.Time         `json:"changed_at,omitzero" doc:"when it came to where it stands: was made or due, came into a line or out of it, when an attempt began or ended, or it did"`
 	NextAttemptAt time.Time         `json:"next_attempt_at,omitzero" doc:"of a retrying run, or one that makes up for a missed fire: not before"`
 	StartBy       time.Time         `json:"start_by,omitzero" doc:"under expires_after of its job: until when it may start; later it is skipped. Left out where it may however late, before it is queued, and once it has started"`
+	ReleasedAt    time.Time         `json:"released_at,omitzero" doc:"when somebody let it go to the front of the line that it waited in"`
 	IgnorePause   bool              `json:"ignore_pause,omitempty" doc:"it was asked for with ignore_pause: no pause of its job holds it"`
 	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
 	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result; and that it makes up for a missed fire"`
@@ -123,19 +125,19 @@ type Discarded struct {
 // Why says what a run was skipped for.
 type Why struct {
 	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; full: besides, as many waited as max_waiting allows; expired: it had not started within expires_after, and the other fields are empty"`
-	Gate     string   `json:"gate" example:"job:daily-report" doc:"where it was skipped: job:NAME is the job's own limit"`
+	Gate     string   `json:"gate" example:"job:daily-report" doc:"where it was skipped: job:NAME is the job's own limit, and any other name that of a gate which jobs share"`
 	Key      string   `json:"key,omitempty" example:"acme" doc:"where the job has a limit for each value of a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
-	Policy   string   `json:"policy" example:"skip" doc:"of the gate, as the job says it"`
+	Policy   string   `json:"policy" example:"skip" doc:"of the gate, as the job says it; empty at a gate which jobs share"`
 	InTheWay []string `json:"in_the_way" doc:"IDs of the runs that were in progress, and of those that waited, at most 10; under queue_latest, of the later run that took its place"`
 	Text     string   `json:"text" example:"daily-report~0mi4lf3k0 was in progress (overlap: skip)" doc:"a clause for people, as after: it was skipped, since"`
 }
 
-// NewWhy gives what a run was skipped for, with its text. reason is that of the run's record.
-func NewWhy(code, gate, key, policy string, inTheWay []string, reason string) *Why {
-	if gate == "" {
-		key = "" // it was skipped at none
+// NewWhy gives what a run was skipped for, at a gate or "", with its text. key is that of its job's own gate. reason is that of the run's record.
+func NewWhy(code, at, key, policy string, inTheWay []string, reason string) *Why {
+	if _, own := gate.OwnOf(at); !own {
+		key = "" // it was skipped at no gate, or at one that several jobs share
 	}
-	w := &Why{Code: code, Gate: gate, Key: key, Policy: policy, InTheWay: append([]string{}, inTheWay...)}
+	w := &Why{Code: code, Gate: at, Key: key, Policy: policy, InTheWay: append([]string{}, inTheWay...)}
 	w.Text = w.clause(reason)
 	return w
 }
@@ -165,6 +167,8 @@ func (w *Why) clause(reason string) string {
 		return fmt.Sprintf("%s came later and took its place (%s: %s)", runs, w.Code, policy)
 	case w.Policy == string(job.OverlapQueueOne):
 		return fmt.Sprintf("another run of the job waited already, and in its way %s %s (%s: %s)", were, runs, w.Code, policy)
+	case w.Code == "full" && w.Policy == "":
+		return fmt.Sprintf("%s %s in progress or in line, which was full (gate: %s)", runs, were, w.Gate)
 	case w.Code == "full":
 		return fmt.Sprintf("%s %s in progress or in line, which was full (overlap: %s)", runs, were, policy)
 	}

@@ -26,6 +26,8 @@ func TestWhyInWords(t *testing.T) {
 		{"overlap", "queue_one", []string{"a~1", "a~2"}, "another run of the job waited already", "another run of the job waited already, and in its way were a~1 and a~2 (overlap: queue_one)"},
 		{"overlap", "queue_one", []string{"a~1"}, "another run of the job waited already", "another run of the job waited already, and in its way was a~1 (overlap: queue_one)"},
 		{"overlap", "queue_latest", []string{"a~2"}, "a later run of the job waits in its place", "a~2 came later and took its place (overlap: queue_latest)"},
+		{"full", "queue", []string{"a~1"}, "", "a~1 was in progress or in line, which was full (overlap: queue)"},
+		{"full", "", []string{"a~1", "b~1"}, "", "a~1 and b~1 were in progress or in line, which was full (gate: job:a)"},
 		{"expired", "", nil, "it had not started by 2026-11-25T09:00:00Z", "it had not started by 2026-11-25T09:00:00Z (expires_after)"},
 	} {
 		if got := wire.NewWhy(c.code, "job:a", "", c.policy, c.runs, c.reason).Text; got != c.want {
