@@ -262,7 +262,7 @@ func TestGatesAreListedInPages(t *testing.T) {
 				t.Errorf("pages of %d: %v, want %v", size, got, want)
 			}
 		}
-		if _, _, err := g.Gates(t.Context(), "acme", control.AfterRun(run.FireID("a", 1)), 5); !errors.Is(err, store.ErrBadCursor) {
+		if _, _, err := g.Gates(t.Context(), "acme", (control.RunFilter{}).After(run.FireID("a", 1)), 5); !errors.Is(err, store.ErrBadCursor) {
 			t.Errorf("a cursor of runs: %v", err)
 		}
 		if err := g.Delete(t.Context(), "acme", "a", control.Match{}); err != nil {
