@@ -82,10 +82,10 @@ check-go:
 	@mkdir -p .ci/cache && GO="$(GO)" .ci/changed > .ci/cache/changed
 	@if [ -s .ci/cache/changed ]; then xargs $(GO) test $(SHORT) -timeout 30m < .ci/cache/changed; else echo "no Go test has to do with what changed"; fi
 
-# What vet finds lint finds. What takes longest is named first, so that nothing else waits for it at the end.
+# What vet finds lint finds. What takes longest is named first, so that nothing else waits for it at the end; three at once, since that waits more than it works.
 LONGEST := ./cmd/belfry ./tests/protocol ./tests/chaos ./tests/power ./lib/bench ./lib/store/pebble
 test-go: ## every Go test but those of emulators; needs nothing but Go
-	$(GO) test $(SHORT) -vet=off -timeout 30m $(LONGEST) ./...
+	$(GO) test $(SHORT) -vet=off -p 3 -timeout 30m $(LONGEST) ./...
 	cd tests/bench/peers && $(GO) test $(SHORT) -timeout 30m ./...
 
 # The detector costs five to ten times, and its runtime ends a process that has made too many steps. What damages the files of a store that nobody else uses,

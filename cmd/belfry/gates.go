@@ -25,12 +25,12 @@ func (c *cli) gateApply() *cobra.Command {
 	var files []string
 	var recursive bool
 	cmd := &cobra.Command{
-		Use:   "apply -f FILE [NAME]",
+		Use:   "apply -f FILE [GATE]",
 		Short: "Create or replace the gates of files",
 		Long: `Create or replace the gates of files, which are YAML or JSON: one gate, several with a line of --- between them, an array of
 gates, or an object {"gates": [...]}. Of a folder, all files that end with .yaml, .yml or .json are read.
 
-A gate has a limit in units, and may have max_waiting and an order. Its name is NAME, else its "name". What "belfry gate get -o yaml" shows
+A gate has a limit in units, and may have max_waiting and an order. Its name is GATE, else its "name". What "belfry gate get -o yaml" shows
 may be applied again. Jobs name a gate in their field gates.
 
 A gate that stands already as it is written stays unchanged. One that is closed stays closed.`,
