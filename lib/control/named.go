@@ -149,6 +149,9 @@ func (s *Service) editGate(ctx context.Context, tenant, name string, change func
 			}
 			n = n.Written(versions[0])
 		}
+		if n.Generation == 0 { // a delete of what never was: no gate is written for it
+			return n, nil
+		}
 		// Durable now. A crash here leaves a definition of which the gate does not know: who enters next sees it, those that wait are left to their
 		// checks, and a repeated request finishes it.
 		if err := s.Dispatch.Redefined(ctx, n); changed && err != nil {

@@ -73,6 +73,11 @@ func TestTheLifeOfAGate(t *testing.T) {
 			t.Fatal(err)
 		}
 		refused(t, g.DeleteGate(t.Context(), "acme", "stripe", control.Match{}), control.CodeGateNotFound)
+		refused(t, g.DeleteGate(t.Context(), "acme", "never-was", control.Match{}), control.CodeGateNotFound)
+		never := gate.ID{Tenant: "acme", Name: "never-was"}
+		if items, err := g.Store.Get(t.Context(), never.Item()); err != nil || items[0].Exists() {
+			t.Errorf("a delete of what never was has written %+v, %v", items[0], err)
+		}
 		_, err = g.Gate(t.Context(), "acme", "stripe")
 		refused(t, err, control.CodeGateNotFound)
 		_, err = g.CloseGate(t.Context(), "acme", "stripe", "", control.Match{})

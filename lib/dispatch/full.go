@@ -38,13 +38,14 @@ func (d *Dispatcher) turnAway(round *gate.Round, full []*wanting) (again []*want
 	return nil, false, nil
 }
 
-// mayJoin tells whether the run may wait in a line of that many. Nobody skips a run that was opened by hand.
+// mayJoin tells whether the run may wait in a line of that many. Nobody skips a run that was opened by hand, nor one that there is room for beside a line that
+// pauses hold: it joins that, and is let in past it.
 func (w *wanting) mayJoin(round *gate.Round, waiting int) bool {
 	most, bounded := w.def.Overlap.Waiting()
 	if w.at.IsNamed() {
 		most, bounded = round.MaxWaiting()
 	}
-	return w.run.Spared() || !bounded || waiting < most
+	return w.passes && round.Fits(w.units, round.Limit()) || w.run.Spared() || !bounded || waiting < most
 }
 
 // rank is where the run stands in line: by when it was due, made or opened again, whichever is last.
@@ -62,15 +63,21 @@ func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met
 	if err := step.leave(ctx); err != nil {
 		return skip, false, err
 	}
+	if err := step.learn(ctx, places); err != nil {
+		return skip, false, err
+	}
 	round := step.round
+	held := step.named() && !round.Closed() // all of them, by the pauses of their jobs
 	var ahead []run.ID
 	for i, p := range places {
 		if p.Named(standing[i]) {
 			ahead = append(ahead, p.Run)
+			held = held && step.holds(standing[i])
 		}
 	}
 	var sure []*wanting
 	for _, w := range skip {
+		w.passes = held
 		if len(ahead) == 0 || w.mayJoin(round, round.Waiting()) || slices.Contains(ahead, w.run.ID) {
 			again = append(again, w)
 		} else {

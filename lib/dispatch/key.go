@@ -50,7 +50,7 @@ func (d *Dispatcher) Keyed(ctx context.Context, r run.Run, e *job.Edition) (keye
 // MayHold gives a run that is to end, or has ended, as one that holds a place at a gate where it may do so: it may have been let in, and never
 // started. Where its key cannot be told, those that wait behind it are left to their checks.
 func (d *Dispatcher) MayHold(ctx context.Context, r run.Run, e *job.Edition) run.Run {
-	if r.NamedGates = len(e.Def.Gates) > 0; r.Placed || !e.Def.Gated() {
+	if r.NamedGates = r.NamedGates || len(e.Def.Gates) > 0; r.Placed || !e.Def.Gated() {
 		return r
 	}
 	key, err := r.GateKey, error(nil)

@@ -205,9 +205,12 @@ func (l *letting) line(ctx context.Context) error {
 			return err
 		}
 		line.Cursor, seen.more = page.Cursor, page.Cursor != ""
-		if seen.pages++; line.Cursor == "" || !l.named() || seen.stays || seen.held == 0 || !l.round.Room(l.limit()) || seen.pages == linePages {
+		if seen.pages++; line.Cursor == "" || seen.stays || seen.held == 0 || !l.round.Room(l.limit()) || seen.pages == linePages {
 			break
 		}
+	}
+	if seen.pages == linePages {
+		l.Log.WarnContext(ctx, "a line begins with more runs of paused jobs than are looked past: those behind wait until there are fewer", "gate", l.calling.at.Name)
 	}
 	more := seen.first != nil || seen.more
 	if seen.first == nil {
@@ -221,7 +224,7 @@ func (l *letting) line(ctx context.Context) error {
 	return nil
 }
 
-// linePages is how many pages of a named gate's line are looked through for a run that can be let in, past those that the pauses of their jobs hold.
+// linePages is how many pages of a line are looked through for a run that can be let in, past those that the pauses of their jobs hold.
 const linePages = 20
 
 // seenLine is what was seen of a line, from its front on.

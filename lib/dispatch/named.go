@@ -27,7 +27,9 @@ func (d *Dispatcher) Redefined(ctx context.Context, n gate.Named) error {
 		if err != nil {
 			return err
 		}
-		g.Def = n
+		if err := d.define(&g); err != nil { // another change may have come since n: nothing older may be written over it
+			return err
+		}
 		return d.writeGate(g.Begin())
 	})
 	if err != nil {
@@ -68,7 +70,7 @@ func (d *Dispatcher) Release(ctx context.Context, r run.Run) (run.Run, error) {
 			return ErrNotWaiting
 		}
 		at = gate.Of(r)
-		if r.Released != 0 {
+		if r.Released != 0 && gate.PlaceOf(r).Forwarded() { // here, and not at a gate before this one
 			return nil
 		}
 		now, err := d.Clock()

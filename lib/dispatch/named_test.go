@@ -461,6 +461,46 @@ func TestG3_APausedJobHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
+// A line that pauses hold skips nobody whom there is room for, however many may wait. Where there is none, it counts as any other.
+func TestG4_ALineThatPausesHoldSkipsNobodyBesideRoom(t *testing.T) {
+	s := newSeveral(t)
+	s.passes("a", job.Overlap{}, nil, use(1))
+	s.passes("b", job.Overlap{}, nil, use(1))
+	two := 2
+	s.says(func(d *gate.Named) { d.Def = gate.Definition{Limit: 1, MaxWaiting: &two} })
+	s.comes("b", 0)
+	s.comes("a", 1)
+	s.comes("a", 2)
+	s.passes("a", job.Overlap{}, func(j *job.Job) { j.Def.Paused = true; j.Generation-- }, use(1))
+	s.over("b", 0)
+	s.wantsAt("[]", "[a1 a2]")
+	s.comes("b", 3)
+	s.wantsAt("[b3]", "[a1 a2]")
+	if came := s.comes("b", 4); came != dispatch.Skipped {
+		t.Errorf("without room it comes to %d", came)
+	}
+	s.wantsAt("[b3]", "[a1 a2]")
+}
+
+// A change that is late writes nothing older into the gate than what stands.
+func TestG1_ALateChangeTakesNothingBack(t *testing.T) {
+	s := newSeveral(t)
+	s.writes("stripe", limited(5))
+	late := s.def
+	s.says(func(d *gate.Named) { d.Closed = &gate.Closure{Since: then} })
+	if err := s.Redefined(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	at := gate.ID{Tenant: "default", Name: "stripe"}
+	items, err := s.Store.Get(t.Context(), at.Item())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, err := gate.FromItem("default", "stripe", items[0]); err != nil || g.Under != s.def.Generation {
+		t.Errorf("the gate is under generation %d, %v, want %d", g.Under, err, s.def.Generation)
+	}
+}
+
 // Runs of a job that was deleted are cancelled where they wait: by whoever lets in, and far behind by their checks.
 func TestG2_TheRunsOfADeletedJobLeaveTheLine(t *testing.T) {
 	for _, ahead := range []bool{true, false} {
@@ -563,5 +603,52 @@ func TestG1_G3_Release(t *testing.T) {
 				before = n
 			}
 		})
+	}
+}
+
+// Who was released at one gate may be released at the next as well.
+func TestG3_ReleaseAtASecondGate(t *testing.T) {
+	s := newSeveral(t)
+	s.passes("a", job.Overlap{Policy: job.OverlapQueue, Limit: 2}, nil, use(1))
+	s.passes("b", job.Overlap{}, nil, use(1))
+	s.says(limited(1))
+	s.comes("b", 0)
+	for n := 1; n <= 4; n++ {
+		s.comes("a", n)
+	}
+	if _, err := s.Release(t.Context(), s.run("a", 4, nil)); err != nil {
+		t.Fatal(err)
+	}
+	s.over("b", 0)
+	s.comes("a", 1)
+	s.over("a", 1)
+	s.comes("b", 3)
+	s.comes("a", 4)
+	s.wantsAt("[a2]", "[b3 a4]")
+	if _, err := s.Release(t.Context(), s.run("a", 4, nil)); err != nil {
+		t.Fatal(err)
+	}
+	s.wantsAt("[a2]", "[a4 b3]")
+}
+
+// Runs that were released and are held by a pause stand at the front of their job's own line, and one that ignores the pause goes past them.
+func TestG2_AReleasedRunThatAPauseHoldsIsNotInTheWay(t *testing.T) {
+	s := newSeveral(t)
+	overlap := job.Overlap{Policy: job.OverlapQueue, Limit: 1}
+	s.passes("a", overlap, nil)
+	for n := range 4 {
+		s.comes("a", n)
+	}
+	for _, n := range []int{1, 2, 3} {
+		if _, err := s.Release(t.Context(), s.run("a", n, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.passes("a", overlap, func(j *job.Job) { j.Def.Paused = true; j.Generation-- })
+	s.run("a", 5, func(r run.Run) run.Run { r.IgnorePause = true; return r })
+	s.comes("a", 5)
+	s.over("a", 0)
+	if r := s.run("a", 5, nil); r.Waits() || r.Wait.LetIn == 0 {
+		t.Errorf("it waits still: %+v", r.Wait)
 	}
 }
