@@ -237,6 +237,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(branching(t), ofFlows)
 	spoil(telling(t), ofCallbacks)
 	spoil(away(t), ofMissed)
+	spoil(forgetting(t), ofForgotten)
 	spoil(together(t), ofTogether)
 	for _, found := range matched(t) {
 		for _, v := range found {

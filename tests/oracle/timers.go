@@ -386,6 +386,8 @@ func (j *Judge) swept(s *shardState, a *armed) {
 				instant(fire), e.Generation, rs.run.State, rs.run.Generation)
 		case rs.run.State == run.Skipped && rs.run.Generation == e.Generation:
 			fire = max(fire, rs.run.Through)
+		case rs.left != nil && rs.left.State == run.Skipped && rs.left.Generation == e.Generation: // it was kept for as long as it had to be
+			fire = max(fire, rs.left.Through)
 		default:
 			j.watched(rs)
 		}
