@@ -366,6 +366,7 @@ test('rows of dead letters that are selected stay where they are and stay select
   const v = await act(server.console + '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: shaky'))
   await v.press('Select', true)
   const grid = v.page.getByRole('grid', { name: 'Newest runs with this error' })
+  for (const id of ids) await grid.getByRole('link', { name: id }).waitFor() // what is between two is chosen as it stands then
   await grid.getByRole('link', { name: ids[2] }).click()
   await grid.getByRole('link', { name: ids[0] }).click({ modifiers: ['Shift'] })
   await v.page.getByRole('button', { name: 'Redrive 3…' }).waitFor()
