@@ -124,6 +124,7 @@ func TestEvaluationsAreFairToTenants(t *testing.T) {
 		evaluates("few", run.FireID("other", 0), 3*time.Second+4*time.Second)
 		evaluates("few", run.FireID("other", 0), 3*time.Second+4*time.Second+4*time.Second)
 		all.Wait()
+		synctest.Wait() // a timer logs that one waits, in a goroutine of its own
 		if lines := strings.Split(strings.TrimSpace(text.String()), "\n"); len(lines) != 1 || !strings.Contains(lines[0], "tenant=many run="+evaluated.String()) {
 			t.Errorf("of waits up to 200 s the log says\n%s", text.String())
 		}
