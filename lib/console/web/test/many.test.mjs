@@ -366,9 +366,10 @@ test('rows of dead letters that are selected stay where they are and stay select
   const v = await act(server.console + '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: shaky'))
   await v.press('Select', true)
   const grid = v.page.getByRole('grid', { name: 'Newest runs with this error' })
-  for (const id of ids) await grid.getByRole('link', { name: id }).waitFor() // what is between two is chosen as it stands then
-  await grid.getByRole('link', { name: ids[2] }).click()
-  await grid.getByRole('link', { name: ids[0] }).click({ modifiers: ['Shift'] })
+  const row = (n) => grid.locator('.rows [role=row]').nth(n).getByRole('link') // runs end in any order
+  await row(2).waitFor()
+  await row(0).click()
+  await row(2).click({ modifiers: ['Shift'] })
   await v.page.getByRole('button', { name: 'Redrive 3…' }).waitFor()
   const shown = () => grid.locator('.rows [role=row]').evaluateAll((rows) => rows.map((r) => r.querySelector('a').getAttribute('aria-label')))
   const before = await shown()
@@ -385,7 +386,8 @@ test('rows of dead letters that are selected stay where they are and stay select
   await v.press('20 new')
   assert.equal((await shown()).length, 20)
   await v.page.keyboard.press('Escape')
-  await v.page.getByRole('button', { name: 'Redrive 24…' }).or(v.page.getByRole('button', { name: 'Redrive 23…' })).waitFor()
+  // One of 24 was discarded. The count is of now, also while the pointer is on its cause.
+  await v.page.getByRole('button', { name: 'Redrive 23…' }).waitFor()
   await done(v)
 })
 
@@ -483,7 +485,7 @@ test('a whole tenant is meant by a word, and a changed filter leaves select mode
   await v.page.setViewportSize({ width: 1280, height: 800 })
   await v.page.getByRole('checkbox', { name: 'cancelled' }).check({ force: true })
   await v.page.getByRole('button', { name: 'Retry 0…' }).waitFor()
-  await v.press(/^All \d+$/)
+  await v.press('All 1') // the list of the filter has come
   await v.page.getByRole('button', { name: /^Retry [1-9]/ }).waitFor()
   await done(v)
 })

@@ -41,7 +41,10 @@ export function DeadLetters() {
   const live = useLive('dead letters', async (stop) => (await get<Groups>('/dead-letters/groups', {}, stop)).data, 4000, ['dead-letters'])
   const { shown: data, hold } = useHeld(live.data)
   const causes = (data?.items.length ?? 0) + (data?.more_groups ?? 0)
-  const open = data?.items.find((g) => g.pattern === chosen)
+  // Causes keep their places under a pointer; what is told of each does not wait.
+  const now = new Map(live.data?.items.map((g) => [g.pattern, g]))
+  const groups = data?.items.map((g) => now.get(g.pattern) ?? g)
+  const open = groups?.find((g) => g.pattern === chosen)
   return (
     <section class="page">
       <header class="bar">
@@ -55,7 +58,7 @@ export function DeadLetters() {
       {data?.looked_at === 0 && <Empty command="belfry dead-letter list">No run has been given up. One that fails for good, or as often as its job allows, is kept here.</Empty>}
       <div {...hold}>
         <ul class="groups">
-          {data?.items.map((g) => (
+          {groups?.map((g) => (
             <li key={g.pattern} class={g === open ? 'at' : undefined}>
               <a href={withQuery(to('dead-letters'), { pattern: g === open ? undefined : g.pattern })} aria-expanded={g === open}>
                 <b class="num">{g.count.toLocaleString('en')}</b>
