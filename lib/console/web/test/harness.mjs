@@ -208,6 +208,17 @@ async function tab({ staying, ...options }) {
     window.reports = []
     document.addEventListener('securitypolicyviolation', (e) => window.reports.push(e.violatedDirective + ' ' + e.blockedURI))
   })
+  // SLOW=1500 has every answer come up to so many milliseconds late, which finds journeys that act on what has not come yet.
+  if (process.env.SLOW)
+    await context.addInitScript((most) => {
+      const real = window.fetch
+      const later = window.setTimeout.bind(window) // of before a journey stops the clock
+      window.fetch = async (...args) => {
+        const answer = await real(...args)
+        await new Promise((resolve) => later(resolve, most * (0.3 + 0.7 * Math.random())))
+        return answer
+      }
+    }, Number(process.env.SLOW))
   if (staying)
     await context.addInitScript(() => {
       const real = window.setTimeout
