@@ -171,6 +171,9 @@ func TestP11_AStreamIsBounded(t *testing.T) {
 		if n := len(f.events); n < 12 || n > 14 {
 			t.Errorf("%d events in three seconds, want four a second", n)
 		}
+		time.Sleep(time.Second)
+		s.changes.Tell("default", "runs")
+		synctest.Wait() // it was told of at once: all that comes now is told of together
 		for i := range 1000 {
 			s.changes.Tell("default", changes.RunTopic(strings.Repeat("x", i)))
 		}

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
-import { promisify } from 'node:util'
+import { isDeepStrictEqual, promisify } from 'node:util'
 import { chromium } from 'playwright-core'
 
 export const belfry = process.env.BELFRY ?? path.resolve(import.meta.dirname, '../../../../bin/belfry')
@@ -330,6 +330,15 @@ export async function act(at) {
   v.told = (text) => v.page.locator('.notice', { hasText: text }).waitFor()
   v.said = (text) => v.dialog.locator('.refused', { hasText: text }).waitFor()
   return v
+}
+
+/** come waits until what is read is what is wanted. */
+export async function come(read, wanted) {
+  for (const end = Date.now() + patience; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
+    const got = await read()
+    if (isDeepStrictEqual(got, wanted)) return
+    if (Date.now() > end) assert.deepEqual(got, wanted)
+  }
 }
 
 /** clean says that the page as it stands is accessible, and kept its policy. */
