@@ -1,14 +1,16 @@
 package schedule
 
 import (
-	"archive/zip"
 	"bytes"
+	"compress/gzip"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,13 +18,14 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
 
-// zoneinfo.zip is the IANA time zone database, compiled. It is embedded because Go's own loader prefers the host's
+// zoneinfo.gz is the IANA time zone database, compiled. It is embedded because Go's own loader prefers the host's
 // copy: two hosts with different ones would disagree on what fires when. docs/schedule.md says how to renew it.
+// It is packed as a whole, to a quarter of what its files take when each is packed alone; testdata/zones.py says how.
 //
-//go:embed zoneinfo.zip
+//go:embed zoneinfo.gz
 var zoneinfo []byte
 
-// tzdataVersion names the release in zoneinfo.zip; a test ties it to the file's hash.
+// tzdataVersion names the release in zoneinfo.gz; a test ties it to the file's hash.
 const tzdataVersion = "2025c"
 
 // TZDataVersion gives the release of the IANA time zone database by which every zone is read, such as "2025c".
@@ -47,20 +50,38 @@ func LoadZone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-var zoneFiles = sync.OnceValues(func() (map[string]*zip.File, error) {
-	archive, err := zip.NewReader(bytes.NewReader(zoneinfo), int64(len(zoneinfo)))
+// zoneFiles gives the compiled file of each zone by its name.
+var zoneFiles = sync.OnceValues(func() (map[string][]byte, error) {
+	files, err := unpackZones(zoneinfo)
 	if err != nil {
 		return nil, fmt.Errorf("open the embedded zones: %w", err)
 	}
-	files := make(map[string]*zip.File, len(archive.File))
-	for _, f := range archive.File {
-		// Factory is the database's mark of a host whose zone was never set, not a place.
-		if !strings.HasSuffix(f.Name, "/") && f.Name != "Factory" {
-			files[f.Name] = f
-		}
-	}
 	return files, nil
 })
+
+func unpackZones(packed []byte) (map[string][]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	all, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	index, data, _ := bytes.Cut(all, []byte("\n\n"))
+	files := make(map[string][]byte, bytes.Count(index, []byte("\n"))+1)
+	for line := range strings.Lines(string(index)) {
+		name, place, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		first, length, _ := strings.Cut(place, " ")
+		from, err1 := strconv.Atoi(first)
+		size, err2 := strconv.Atoi(length)
+		if errors.Join(err1, err2) != nil || min(from, size) < 0 || from > len(data)-size {
+			return nil, fmt.Errorf("no place for a zone: %q", line)
+		}
+		files[name] = data[from : from+size : from+size]
+	}
+	return files, nil
+}
 
 // ZoneNames gives the names that LoadZone knows, sorted.
 func ZoneNames() ([]string, error) {
@@ -76,7 +97,7 @@ func zoneData(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, ok := files[name]
+	data, ok := files[name]
 	if !ok {
 		for known := range files {
 			if strings.EqualFold(known, name) {
@@ -84,15 +105,6 @@ func zoneData(name string) ([]byte, error) {
 			}
 		}
 		return nil, invalid.Field("timezone", name, wantZone)
-	}
-	r, err := file.Open()
-	if err != nil {
-		return nil, fmt.Errorf("open the embedded zone %s: %w", name, err)
-	}
-	defer r.Close()
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return nil, fmt.Errorf("read the embedded zone %s: %w", name, err)
 	}
 	return data, nil
 }

@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -10,11 +12,36 @@ import (
 	"time"
 )
 
-// A new zoneinfo.zip must come with its new name: this is the hash of the release that TZDataVersion gives.
+// A new zoneinfo.gz must come with its new name: this is the hash of the release that TZDataVersion gives.
 func TestTZDataVersion_names_the_embedded_file(t *testing.T) {
-	const release, hash = "2025c", "9f3e68be65296bab517ba6dbbecca9a3b9cda407bfbe647630f6b93b83615507"
+	const release, hash = "2025c", "ccf266037385a284e1a5e32ef004de1790f7c0e0dd0b84ace77eb0e2fe914cb9"
 	if got := fmt.Sprintf("%x", sha256.Sum256(zoneinfo)); TZDataVersion() != release || got != hash {
 		t.Errorf("version %s with hash %s, want %s with %s", TZDataVersion(), got, release, hash)
+	}
+}
+
+// A file that was made wrong is refused as a whole, and none of its zones is read from where another's data are.
+func TestA_database_that_was_packed_wrong_is_refused(t *testing.T) {
+	packed := func(text string) []byte {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		fmt.Fprint(w, text)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	files, err := unpackZones(packed("A/B 0 2\nC 1 3\nD 0 2\n\nwxyz"))
+	if err != nil || len(files) != 3 || string(files["A/B"]) != "wx" || string(files["C"]) != "xyz" || string(files["D"]) != "wx" {
+		t.Errorf("got %q, %v", files, err)
+	}
+	for _, text := range []string{"A\n\nwxyz", "A 0\n\nwxyz", "A 0 5\n\nwxyz", "A 4 1\n\nwxyz", "A -1 2\n\nwxyz", "A 2 -1\n\nwxyz", "A 0 4\nwxyz"} {
+		if files, err := unpackZones(packed(text)); err == nil {
+			t.Errorf("%q: got %q, %v", text, files, err)
+		}
+	}
+	if _, err := unpackZones(zoneinfo[:len(zoneinfo)/2]); err == nil {
+		t.Error("half of a database is taken")
 	}
 }
 

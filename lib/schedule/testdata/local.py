@@ -2,14 +2,15 @@
 
     python3 lib/schedule/testdata/local.py > lib/schedule/testdata/local.txt
 
-Python reads the zones of lib/schedule/zoneinfo.zip, so that no release of the database on any machine matters. For each change of
+Python reads the zones of lib/schedule/zoneinfo.gz, so that no release of the database on any machine matters. For each change of
 a zone's offset there are five local times: one second before the hours that do not exist or exist twice, the first, middle and last
 second of them, and the first after. The right instant is the earliest that shows the local time; where none does, the change itself.
 A line has a zone, the number of its times, the beginning of the SHA-256 of all of them, and a few of them as they stand.
 """
+import gzip
 import hashlib
+import io
 import pathlib
-import zipfile
 import zoneinfo
 from datetime import datetime, timedelta, timezone
 
@@ -47,11 +48,10 @@ def instant(zone, wall, change):
     return min(found) if found else change
 
 
-archive = zipfile.ZipFile(pathlib.Path(__file__).parent.parent / "zoneinfo.zip")
-for name in sorted(archive.namelist()):
-    if name.endswith("/") or name == "Factory":
-        continue
-    zone = zoneinfo.ZoneInfo.from_file(archive.open(name), key=name)
+index, data = gzip.decompress((pathlib.Path(__file__).parent.parent / "zoneinfo.gz").read_bytes()).split(b"\n\n", 1)
+for line in sorted(index.decode().splitlines()):
+    name, begin, size = line.split()
+    zone = zoneinfo.ZoneInfo.from_file(io.BytesIO(data[int(begin) :][: int(size)]), key=name)
     rows = []
     for change, before, after in changes(zone):
         low, high = change + min(before, after), change + max(before, after)
