@@ -44,6 +44,7 @@ type Settings struct {
 	LogLevel   slog.Level
 
 	xrayDaemon string
+	inLambda   bool // and not where a test or an emulator runs a function
 }
 
 // Auth is how API Gateway finds out who calls.
@@ -80,6 +81,7 @@ func Read(getenv func(string) string) (Settings, error) {
 		Trace:       e.oneOf("BELFRY_TRACE", traceNone, traceXRay, traceOTLP),
 		TraceRatio:  e.ratio("BELFRY_TRACE_RATIO"),
 		xrayDaemon:  getenv("AWS_XRAY_DAEMON_ADDRESS"),
+		inLambda:    getenv("LAMBDA_TASK_ROOT") != "",
 		LogLevel:    e.level("BELFRY_LOG_LEVEL"),
 		Auth: Auth{
 			Kind:        e.oneOf("BELFRY_AUTH", AuthIAM, AuthAPIKey, AuthJWT),

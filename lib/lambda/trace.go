@@ -21,7 +21,11 @@ func (s Settings) tracer(ctx context.Context, h *Host) (*trace.Tracer, error) {
 	var err error
 	switch s.Trace {
 	case traceXRay:
-		to, err = xray.Open(xray.Config{Daemon: s.xrayDaemon, Service: s.service()})
+		cfg := xray.Config{Daemon: s.xrayDaemon, Service: s.service()}
+		if s.inLambda {
+			cfg.Marker = xray.Marker
+		}
+		to, err = xray.Open(cfg)
 	case traceOTLP:
 		to, err = otlp.Open(ctx, otlp.Config{Service: s.service(), Log: h.Log})
 	default:

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"strings"
+
+	"github.com/aws/aws-xray-sdk-go/v2/header"
 )
 
 // Context names a span of a trace, for those who continue it. The zero Context names none.
@@ -58,11 +60,11 @@ func (c Context) XRay() string {
 	if c.IsZero() {
 		return ""
 	}
-	sampled := "0"
+	sampled := header.NotSampled
 	if c.Sampled {
-		sampled = "1"
+		sampled = header.Sampled
 	}
-	return "Root=" + c.xrayID() + ";Parent=" + hex.EncodeToString(c.Span[:]) + ";Sampled=" + sampled
+	return header.Header{TraceID: c.xrayID(), ParentID: hex.EncodeToString(c.Span[:]), SamplingDecision: sampled}.String()
 }
 
 // String is the traceparent, for people.
@@ -102,26 +104,17 @@ func digits(into []byte, text string) bool {
 // ParseXRay reads an X-Ray header such as "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"; false for what
 // names no trace.
 func ParseXRay(text string) (Origin, bool) {
-	o := Origin{Open: true}
-	named := false
-	for part := range strings.SplitSeq(text, ";") {
-		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
-		switch key {
-		case "Root":
-			version, rest, _ := strings.Cut(value, "-")
-			began, random, _ := strings.Cut(rest, "-")
-			named = version == "1" && len(began) == 8 && len(random) == 24 && digits(o.Trace[:], began+random)
-		case "Parent":
-			if len(value) != 16 || !digits(o.Span[:], value) {
-				o.Span = [8]byte{}
-			}
-		case "Sampled":
-			o.Sampled, o.Open = value == "1", value != "1" && value != "0"
-		}
-	}
-	if !named || o.Trace == [16]byte{} {
+	said := header.FromString(text)
+	o := Origin{Open: said.SamplingDecision != header.Sampled && said.SamplingDecision != header.NotSampled}
+	version, rest, _ := strings.Cut(said.TraceID, "-")
+	began, random, _ := strings.Cut(rest, "-")
+	if version != "1" || len(began) != 8 || len(random) != 24 || !digits(o.Trace[:], began+random) || o.Trace == [16]byte{} {
 		return Origin{}, false
 	}
+	if len(said.ParentID) != 16 || !digits(o.Span[:], said.ParentID) {
+		o.Span = [8]byte{}
+	}
+	o.Sampled = said.SamplingDecision == header.Sampled
 	return o, true
 }
 

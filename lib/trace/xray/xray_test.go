@@ -3,6 +3,8 @@ package xray_test
 import (
 	"encoding/json"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +97,29 @@ func TestSpansAreSegments(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if err := e.Flush(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Lambda looks for the file; where it cannot be made, spans are sent without.
+func TestLambdaIsTold(t *testing.T) {
+	from, _ := trace.Parse("00-6a103cc016cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	marker := filepath.Join(t.TempDir(), "of", "lambda", "initialized")
+	for _, path := range []string{marker, marker, filepath.Join(marker, "below a file")} {
+		address, read := daemon(t)
+		e, err := xray.Open(xray.Config{Daemon: address, Service: "belfry", Marker: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Export(trace.Data{Context: from.Context, Name: "claim"})
+		if got := read(); got.Annotations["operation"] != "claim" {
+			t.Errorf("got %+v", got)
+		}
+		if err := e.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(marker); err != nil {
 		t.Error(err)
 	}
 }
