@@ -183,16 +183,16 @@ export async function axe(page) {
 
 const started = new Set()
 let browser
-/** open starts the browser, once for all journeys of a process. */
-export async function open() {
-  browser ??= await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage', '--host-resolver-rules=MAP *.test 127.0.0.1'] })
+/** open starts the browser, once for all journeys of a process, also for those that ask at once. */
+export function open() {
+  browser ??= chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage', '--host-resolver-rules=MAP *.test 127.0.0.1'] })
   return browser
 }
 
 /** close ends what a test that failed has left. */
 export async function close() {
   for (const one of started) await one.stop()
-  await browser?.close()
+  await (await browser)?.close()
 }
 
 const usual = { viewport: { width: 1280, height: 800 }, colorScheme: 'light', timezoneId: 'Europe/Paris', locale: 'en-GB' }
