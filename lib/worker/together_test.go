@@ -157,7 +157,7 @@ func TestP7_Fault45_EndsWaitForAStoreThatIsAway(t *testing.T) {
 		handlers, calls := handler(t, takes(time.Second))
 		all := g.several(30)
 		away := time.Now().Add(time.Second)
-		back := away.Add(10 * time.Minute)
+		back := away.Add(3 * time.Minute)
 		p := g.process("w", options{handlers: handlers, hook: func(_ context.Context, c faulty.Call) faulty.Fault {
 			if now := time.Now(); now.Before(away) || !now.Before(back) {
 				return faulty.Fault{}
@@ -168,7 +168,7 @@ func TestP7_Fault45_EndsWaitForAStoreThatIsAway(t *testing.T) {
 		if n := p.Running(); n != len(all) {
 			t.Errorf("%d attempts are kept while the store is away, want %d", n, len(all))
 		}
-		time.Sleep(11 * time.Minute)
+		time.Sleep(4 * time.Minute)
 		synctest.Wait()
 		for _, r := range all {
 			g.want(r, run.Succeeded, 1)
