@@ -215,6 +215,7 @@ func TestP8_Fault17_an_edit_while_places_lapse(t *testing.T) {
 // A clock that jumps an hour ahead makes all places lapse at once, and they are given again. When it is set back, what waits for a place of that
 // hour is none the worse for it, and what comes after is given its places once.
 func TestP4_P11_Fault09_places_that_lapse_by_a_step_of_the_clock(t *testing.T) {
+	t.Parallel() // it waits 16 seconds, and works a tenth of one
 	const herd = 40
 	w := newWorld(t, clocks(oracle.AnyClock), catchUpRate(1))
 	jobs := map[string]job.Definition{}
