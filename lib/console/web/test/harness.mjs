@@ -224,8 +224,8 @@ async function tab({ staying, ...options }) {
       const real = window.setTimeout
       window.setTimeout = (f, ms, ...rest) => real(f, ms === 12_000 ? 3_600_000 : ms, ...rest)
     })
+  context.setDefaultTimeout(patience) // of pages that a journey opens beside its own, too
   const page = await context.newPage()
-  page.setDefaultTimeout(patience)
   const t = { context, page, worn: false }
   // What cannot be taken out of a context again.
   for (const [on, name] of [[page.clock, 'install'], [page, 'addInitScript'], [context, 'addInitScript'], [page, 'exposeFunction']]) {
