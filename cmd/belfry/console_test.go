@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/wire"
+	"github.com/belfry-scheduler/belfry/tests/program"
 )
 
 // desktop is belfry console in this process, and what a browser keeps of it.
@@ -442,7 +443,7 @@ func TestABrowserIsOpenedWithoutTheKeyOnItsCommandLine(t *testing.T) {
 	out := filepath.Join(folder, "opened")
 	for _, name := range []string{"xdg-open", "open"} {
 		script := "#!/bin/sh\n{ echo \"$@\"; ls -l \"$1\"; ls -ld \"${1%/*}\"; cat \"$1\"; } >" + out + ".new && mv " + out + ".new " + out + "\n"
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(script), 0o700); err != nil {
+		if err := program.Write(filepath.Join(folder, name), []byte(script)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/belfry-scheduler/belfry/tests/program"
 )
 
 func TestAJobIsEdited(t *testing.T) {
@@ -16,7 +18,7 @@ func TestAJobIsEdited(t *testing.T) {
 	editor := func(script string) {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "editor")
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		if err := program.Write(path, []byte("#!/bin/sh\n"+script+"\n")); err != nil {
 			t.Fatal(err)
 		}
 		t.Setenv("EDITOR", path+" --flag")

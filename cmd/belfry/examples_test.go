@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/wire"
+	"github.com/belfry-scheduler/belfry/tests/program"
 )
 
 // Every example of every command's help is run as it stands, by a shell on a terminal, in a folder that has the files it names,
@@ -205,7 +206,8 @@ func (s *stage) file(name, text string) string {
 }
 
 func (s *stage) script(name, text string) {
-	if err := os.Chmod(s.file(filepath.Join("bin", name), "#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+	bin := filepath.Join(s.root, "bin")
+	if err := errors.Join(os.MkdirAll(bin, 0o700), program.Write(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"))); err != nil {
 		s.t.Fatal(err)
 	}
 }

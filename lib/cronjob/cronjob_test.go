@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/manifest"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/takeover"
+	"github.com/belfry-scheduler/belfry/tests/program"
 	"github.com/belfry-scheduler/belfry/tests/script"
 )
 
@@ -146,7 +147,7 @@ func TestFollowingAJob(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			script := fmt.Sprintf("#!/bin/sh\necho \"$*\" >> %s/calls\ncase $1 in\ncreate) %s ;;\nget) %s ;;\nlogs) echo the log ;;\nesac\n", dir, c.create, c.get)
-			if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte(script), 0o700); err != nil {
+			if err := program.Write(filepath.Join(dir, "kubectl"), []byte(script)); err != nil {
 				t.Fatal(err)
 			}
 			cmd := exec.Command("/bin/sh", "-c", follow, "kubectl", "billing", "report")

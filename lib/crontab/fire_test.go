@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,6 +22,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/tests/program"
 )
 
 // A system crontab is imported and fired by a whole scheduler in virtual time, which begins on Saturday, 1 January 2000,
@@ -30,7 +30,7 @@ import (
 func TestASystemCrontabFires(t *testing.T) {
 	tools := t.TempDir()
 	sampler := "#!/bin/sh\necho \"$0|$1|$2|$GREETING|$HOME|$SHELL|${USER}\"\n"
-	if err := os.WriteFile(filepath.Join(tools, "sampler-one"), []byte(sampler), 0o700); err != nil {
+	if err := program.Write(filepath.Join(tools, "sampler-one"), []byte(sampler)); err != nil {
 		t.Fatal(err)
 	}
 	home := t.TempDir()

@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 	"unicode/utf8"
+
+	"github.com/belfry-scheduler/belfry/tests/program"
 )
 
 func shell(script string) Spec { return Spec{Exec: &Exec{Argv: []string{"sh", "-c", script}}} }
@@ -128,7 +130,7 @@ func TestExecEndsAreClassified(t *testing.T) {
 	inDir.Exec.Dir = filepath.Join(t.TempDir(), "gone")
 	script := func(text string) Spec {
 		path := filepath.Join(t.TempDir(), "script")
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		if err := program.Write(path, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 		return at(path)
@@ -164,7 +166,7 @@ func TestExecEndsAreClassified(t *testing.T) {
 
 func TestExecLooksInTheJobsOwnPath(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "ours"), []byte("#!/bin/sh\necho found\n"), 0o700); err != nil {
+	if err := program.Write(filepath.Join(dir, "ours"), []byte("#!/bin/sh\necho found\n")); err != nil {
 		t.Fatal(err)
 	}
 	spec := Spec{Exec: &Exec{Argv: []string{"ours"}, Env: Texts(map[string]string{"PATH": ".:" + dir})}}
