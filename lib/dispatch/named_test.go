@@ -431,6 +431,30 @@ func TestG4_FullAtANamedGate(t *testing.T) {
 	s.wantsAt("[b0]", "[b1 a3]")
 }
 
+// Who is skipped at a closed gate says that it was closed, and names those that wait: whoever was let in before may have ended since.
+func TestG4_FullAtAClosedGate(t *testing.T) {
+	for _, most := range []int{0, 1} {
+		s := newSeveral(t)
+		s.passes("a", job.Overlap{}, nil, use(1))
+		s.says(func(d *gate.Named) { d.Def = gate.Definition{Limit: 2, MaxWaiting: &most} })
+		s.comes("a", 0)
+		s.write(started(s.run("a", 0, nil)).Succeed(then, run.Ref{}, "", run.Limits{Retention: 24 * time.Hour})) // nobody tells the gate
+		s.says(func(d *gate.Named) { d.Closed = &gate.Closure{Since: 1} })
+		want := []string(nil)
+		for n := range most {
+			s.comes("a", 1+n)
+			want = append(want, s.run("a", 1+n, nil).ID.String())
+		}
+		if came := s.comes("a", 2); came != dispatch.Skipped {
+			t.Fatalf("where %d may wait, it came to %d", most, came)
+		}
+		r := s.run("a", 2, nil)
+		if w := r.Why; w.Code != run.WhyClosed || w.Gate != "stripe" || w.Policy != "" || !slices.Equal(w.InTheWay, want) || r.Reason != "the gate was closed, and as many runs waited as may wait" {
+			t.Errorf("where %d may wait, it is skipped for %+v: %s", most, w, r.Reason)
+		}
+	}
+}
+
 // Runs of a paused job keep their places, and others pass them, however many they are. They are let in when it is resumed.
 func TestG3_APausedJobHoldsUpNobodyElse(t *testing.T) {
 	s := newSeveral(t)

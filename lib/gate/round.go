@@ -227,19 +227,20 @@ func (r *Round) Gate() Gate {
 }
 
 // Why says what was in the way of a run that is skipped by its job's policy: those that are in progress, or those that wait before it, where room
-// is theirs. Under queue_latest it is the later one that waits in its place, and nobody else.
+// is theirs. Under queue_latest it is the later one that waits in its place, and nobody else. At a closed gate it is those that wait: nobody in progress
+// there is in the way.
 func (r *Round) Why(policy job.OverlapPolicy, waiting []run.ID) run.Why {
 	why := run.Why{Code: run.WhyOverlap, Gate: r.gate.Name, Policy: string(policy)}
-	switch policy {
-	case job.OverlapQueue, job.OverlapAllow, "":
+	holders := r.gate.Entries
+	switch {
+	case r.Closed():
+		why.Code, holders = run.WhyClosed, nil
+	case policy == job.OverlapQueueLatest:
+		holders = nil
+	case policy == job.OverlapQueue, policy == job.OverlapAllow, policy == "":
 		why.Code = run.WhyFull
-	case job.OverlapQueueLatest:
-		for _, id := range waiting {
-			why.InTheWay = append(why.InTheWay, id.String())
-		}
-		return why
 	}
-	for _, e := range r.gate.Entries[:min(len(r.gate.Entries), run.MaxInTheWay)] {
+	for _, e := range holders[:min(len(holders), run.MaxInTheWay)] {
 		why.InTheWay = append(why.InTheWay, r.gate.Run(e).String())
 	}
 	for _, id := range waiting {

@@ -64,7 +64,7 @@ func New() *Registry {
 	r.Runs = r.counter("belfry_runs_total", "Runs that ended, by the state in which they did.",
 		Label{Name: "outcome", Values: []string{"succeeded", "failed", "cancelled", "skipped", "dead", "unknown"}})
 	r.Skipped = r.counter("belfry_runs_skipped_total", "Runs that were skipped, by what for: the code of their why, and missed for fires that catch-up drops.",
-		Label{Name: "why", Values: []string{"overlap", "full", "expired", "missed"}})
+		Label{Name: "why", Values: []string{"overlap", "full", "closed", "expired", "missed"}})
 	r.Skipped.family.Detail = true
 	late := []time.Duration{
 		time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
@@ -127,7 +127,7 @@ func New() *Registry {
 	r.ExpressionWait.family.Detail = true
 	gates := Label{Name: "gate", Values: []string{OwnGates}, Met: &r.gates}
 	r.GateLetIn = r.counter("belfry_gate_let_in_total", "Runs that were let in at a gate, which were then in progress there.", gates)
-	r.GateSkipped = r.counter("belfry_gate_skipped_total", "Runs that were skipped at a gate, because as many were in progress or waited as it allows.", gates)
+	r.GateSkipped = r.counter("belfry_gate_skipped_total", "Runs that were skipped at a gate, because as many were in progress or waited as it allows, or it was closed and as many waited.", gates)
 	r.GateWait = r.histogram("belfry_gate_wait_seconds", "How long runs have waited in line at a gate that were let in.",
 		[]time.Duration{
 			100 * time.Millisecond, time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute,

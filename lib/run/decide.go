@@ -418,6 +418,8 @@ func (r Run) Overlapping(why Why, now int64, retention time.Duration) Run {
 	r.Why = why
 	reason := "other runs of the job were in progress"
 	switch {
+	case why.Code == WhyClosed:
+		reason = "the gate was closed, and as many runs waited as may wait"
 	case why.Code == WhyFull && !strings.HasPrefix(why.Gate, ownGate):
 		reason = "as many runs waited at the gate as may wait"
 	case why.Code == WhyFull:

@@ -215,7 +215,7 @@ type Ref struct {
 
 // Why says what a run was skipped for.
 type Why struct {
-	Code     string   `cbor:"1,keyasint,omitempty"` // WhyOverlap, WhyFull or WhyExpired, beside which stands nothing
+	Code     string   `cbor:"1,keyasint,omitempty"` // WhyOverlap, WhyFull, WhyClosed or WhyExpired, beside which stands nothing
 	Gate     string   `cbor:"2,keyasint,omitempty"` // its name: job:NAME for a job's own
 	Policy   string   `cbor:"3,keyasint,omitempty"` // by which it was skipped, as the job says it, such as skip
 	InTheWay []string `cbor:"4,keyasint,omitempty"` // IDs of the runs that were in progress, those that entered first, and that waited; under queue_latest the later one that waits in its place; at most MaxInTheWay
@@ -299,6 +299,7 @@ const (
 	WhyOverlap = "overlap" // its policy lets nobody wait, or one at most
 	WhyExpired = "expired" // it had not started within the time that its job gives it
 	WhyFull    = "full"    // as many wait as the policy allows
+	WhyClosed  = "closed"  // its gate was closed, and as many waited there as may
 )
 
 // MaxInTheWay is how many of the runs that were in the way a skipped run names; fewer where its record would grow over its size.

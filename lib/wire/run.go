@@ -124,7 +124,7 @@ type Discarded struct {
 
 // Why says what a run was skipped for.
 type Why struct {
-	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; full: besides, as many waited as max_waiting allows; expired: it had not started within expires_after, and the other fields are empty"`
+	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; full: besides, as many waited as max_waiting allows; closed: the gate was closed, and as many waited as it lets wait; expired: it had not started within expires_after, and the other fields are empty"`
 	Gate     string   `json:"gate" example:"job:daily-report" doc:"where it was skipped: job:NAME is the job's own limit, and any other name that of a gate which jobs share"`
 	Key      string   `json:"key,omitempty" example:"acme" doc:"where the job has a limit for each value of a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
 	Policy   string   `json:"policy" example:"skip" doc:"of the gate, as the job says it; empty at a gate which jobs share"`
@@ -163,6 +163,10 @@ func (w *Why) clause(reason string) string {
 	switch {
 	case w.Code == "expired":
 		return reason + " (expires_after)"
+	case w.Code == "closed" && len(w.InTheWay) == 0:
+		return fmt.Sprintf("the gate was closed, and nobody may wait there (gate: %s)", w.Gate)
+	case w.Code == "closed":
+		return fmt.Sprintf("the gate was closed, and %s waited, as many as may (gate: %s)", runs, w.Gate)
 	case w.Policy == string(job.OverlapQueueLatest):
 		return fmt.Sprintf("%s came later and took its place (%s: %s)", runs, w.Code, policy)
 	case w.Policy == string(job.OverlapQueueOne):

@@ -28,6 +28,8 @@ func TestWhyInWords(t *testing.T) {
 		{"overlap", "queue_latest", []string{"a~2"}, "a later run of the job waits in its place", "a~2 came later and took its place (overlap: queue_latest)"},
 		{"full", "queue", []string{"a~1"}, "", "a~1 was in progress or in line, which was full (overlap: queue)"},
 		{"full", "", []string{"a~1", "b~1"}, "", "a~1 and b~1 were in progress or in line, which was full (gate: job:a)"},
+		{"closed", "", nil, "", "the gate was closed, and nobody may wait there (gate: job:a)"},
+		{"closed", "", []string{"a~1", "b~1"}, "", "the gate was closed, and a~1 and b~1 waited, as many as may (gate: job:a)"},
 		{"expired", "", nil, "it had not started by 2026-11-25T09:00:00Z", "it had not started by 2026-11-25T09:00:00Z (expires_after)"},
 	} {
 		if got := wire.NewWhy(c.code, "job:a", "", c.policy, c.runs, c.reason).Text; got != c.want {

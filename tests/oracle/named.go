@@ -249,7 +249,7 @@ func (j *Judge) namedFull(at time.Time, rs *runState, b *run.Run) {
 	a := &rs.run
 	_, named := rs.use(a.Why.Gate)
 	switch {
-	case a.Why.Code != run.WhyFull || a.Why.Policy != "" || !named:
+	case a.Why.Code != run.WhyFull && a.Why.Code != run.WhyClosed || a.Why.Policy != "" || !named:
 		j.violate("G4", "run %s of %s is skipped for %s by %q at gate %s, which its job does not say", a.ID, a.Tenant, a.Why.Code, a.Why.Policy, a.Why.Gate)
 		return
 	case rs.byHand:
@@ -257,14 +257,29 @@ func (j *Judge) namedFull(at time.Time, rs *runState, b *run.Run) {
 	}
 	from := max(rs.due(b), rs.written) - j.cfg.Clocks.Milliseconds()
 	most, waiting := math.MaxInt, 0
+	stood := map[string]bool{} // the codes for which it was such as it says
 	for _, p := range j.gateNamed(a.Tenant, a.Why.Gate).spans {
-		if p.Def.MaxWaiting != nil && p.until >= from {
+		if p.none() || p.until < from {
+			continue
+		}
+		if p.Closed != nil {
+			stood[run.WhyClosed] = true
+		} else {
+			stood[run.WhyFull] = true
+		}
+		if p.Def.MaxWaiting != nil {
 			most = min(most, *p.Def.MaxWaiting)
 		}
 	}
+	if !stood[a.Why.Code] {
+		j.violate("G4", "run %s of %s is skipped for %s at gate %s, which was not so", a.ID, a.Tenant, a.Why.Code, a.Why.Gate)
+	}
 	key := namedSpot + a.Why.Gate
+	waited := func(other *runState) bool {
+		return other != rs && other.job.tenant == a.Tenant && slices.ContainsFunc(other.waits, func(p place) bool { return p.key == key && p.since <= ms(at) && p.until >= from })
+	}
 	for _, other := range j.runs {
-		if other != rs && other.job.tenant == a.Tenant && slices.ContainsFunc(other.waits, func(p place) bool { return p.key == key && p.since <= ms(at) && p.until >= from }) {
+		if waited(other) {
 			waiting++
 		}
 	}
@@ -272,8 +287,11 @@ func (j *Judge) namedFull(at time.Time, rs *runState, b *run.Run) {
 		j.violate("G4", "run %s of %s is skipped at gate %s, where %d wait, and at most %d may", a.ID, a.Tenant, a.Why.Gate, waiting, most)
 	}
 	for _, id := range a.Why.InTheWay {
-		if other := j.named(a.Tenant, id); other == nil || other == rs || len(other.stays(key)) == 0 {
+		switch other := j.named(a.Tenant, id); {
+		case other == nil || other == rs || len(other.stays(key)) == 0:
 			j.violate("G4", "run %s of %s is skipped at gate %s, and run %s in its way was never there", a.ID, a.Tenant, a.Why.Gate, id)
+		case a.Why.Code == run.WhyClosed && !waited(other):
+			j.violate("G4", "run %s of %s is skipped at gate %s, which was closed, and run %s in its way did not wait then", a.ID, a.Tenant, a.Why.Gate, id)
 		}
 	}
 }

@@ -168,7 +168,15 @@ var ofNamedGates = map[string]row{
 			}
 		}
 	}, "G1: run .* is at gate stripe, which its job does not name"},
-	"skipped by another gate": {overlapped(func(r *run.Run) { r.Why.Gate = "gpu" }), "G4: run .* is skipped for full by \"\" at gate gpu, which its job does not say"},
+	"skipped by another gate":     {overlapped(func(r *run.Run) { r.Why.Gate = "gpu" }), "G4: run .* is skipped for full by \"\" at gate gpu, which its job does not say"},
+	"skipped as at a closed gate": {overlapped(func(r *run.Run) { r.Why.Code = run.WhyClosed }), "G4: run .* is skipped for closed at gate stripe, which was not so"},
+	"skipped at a closed gate as at a full one": {func(p *plot) {
+		p.spoilDefinition(p.definition(1), func(n *gate.Named) { n.Closed = &gate.Closure{Since: 1} })
+	}, "G4: run .* is skipped for full at gate stripe, which was not so"},
+	"who held a place was in its way at a closed gate": {func(p *plot) {
+		p.spoilDefinition(p.definition(1), func(n *gate.Named) { n.Closed = &gate.Closure{Since: 1} })
+		overlapped(func(r *run.Run) { r.Why.Code = run.WhyClosed })(p)
+	}, "G4: run .* is skipped at gate stripe, which was closed, and run .* in its way did not wait then"},
 	"skipped while more may wait": {func(p *plot) {
 		p.spoilDefinition(p.definition(1), func(n *gate.Named) { three := 3; n.Def.MaxWaiting = &three })
 	}, "G4: run .* is skipped at gate stripe, where 2 wait, and at most 3 may"},
