@@ -75,8 +75,28 @@ func (a *api) putGate(ctx context.Context, p *gatePut, in input[wire.GateDefinit
 	if in.body.Called(p.Gate) != nil {
 		return nil, gateValues(in) // with all else that is wrong
 	}
+	if in.body.Closed != nil { // one that is closed or opened from here on is so after this PUT
+		if err := a.closedAs(ctx, p.Gate, in); err != nil {
+			return nil, err
+		}
+	}
 	n, change, err := a.Control.PutGate(ctx, in.tenant, p.Gate, in.body.Definition, control.Match{ETag: p.IfMatch, Absent: p.IfNoneMatch != ""})
 	return a.standing(ctx, putStatus(change), n, err)
+}
+
+// closedAs refuses what says of the gate that it is closed while it is open, or the other way round.
+func (a *api) closedAs(ctx context.Context, name string, in input[wire.GateDefinition]) error {
+	if _, own := gate.OwnOf(name); own {
+		return nil // it is not edited at all
+	}
+	g, err := a.Control.Gate(ctx, in.tenant, name)
+	if refused := (*control.Refusal)(nil); errors.As(err, &refused) && refused.Code == control.CodeGateNotFound {
+		err = nil // and is open once it is made
+	}
+	if err != nil {
+		return err
+	}
+	return in.body.Stands(name, gateForm(g).Closed)
 }
 
 func (a *api) closeGate(ctx context.Context, p *gateEdit, in input[wire.CloseRequest]) (*gateAnswer, error) {

@@ -53,6 +53,38 @@ func TestAGateIsPutShownClosedOpenedAndDeleted(t *testing.T) {
 	s.send("PUT", "/v1/gates/stripe", `{"limit": 1}`, "If-Match", "*").refused(412, "precondition_failed")
 }
 
+// What GET gives can be put again. What says otherwise about whether the gate is closed is refused, and told what would be right.
+func TestAPutNeitherClosesNorOpensAGate(t *testing.T) {
+	s := start(t, 0, nil)
+	refused := func(closed, want string) {
+		t.Helper()
+		fields := s.send("PUT", "/v1/gates/stripe", `{"limit": 1, "closed": `+closed+`}`).refused(422, "invalid")
+		if len(fields) != 1 || !strings.Contains(fields["closed"], want) {
+			t.Errorf("%s: %v", closed, fields)
+		}
+	}
+	const close, open = "the gate is open, and POST /v1/gates/stripe/close closes it", "the gate is closed; POST /v1/gates/stripe/open opens it, and .../close changes the reason"
+	shut := `{"since": "2026-11-25T09:00:00Z", "reason": "they are down"}`
+	refused(shut, close) // there is none yet
+	s.send("GET", "/v1/gates/stripe", "").refused(404, "gate_not_found")
+	s.send("PUT", "/v1/gates/stripe", `{"limit": 1, "closed": null}`).is(201)
+	for _, closed := range []string{shut, "true", "{}", `"now"`} {
+		refused(closed, close)
+	}
+	s.send("PUT", "/v1/gates/stripe", string(s.send("GET", "/v1/gates/stripe", "").is(200).body)).is(200)
+	s.send("POST", "/v1/gates/stripe/close", `{"reason": "they are down"}`).is(200)
+	refused("null", open)
+	refused(shut, open)
+	refused("false", open)
+	stands := s.send("GET", "/v1/gates/stripe", "").is(200)
+	if again := s.send("PUT", "/v1/gates/stripe", string(stands.body)).is(200); string(again.body) != string(stands.body) {
+		t.Errorf("put again: %s, was %s", again.body, stands.body)
+	}
+	if g := into[wire.Gate](s.send("PUT", "/v1/gates/stripe", `{"limit": 2}`).is(200)); g.Closed == nil || g.Limit != 2 {
+		t.Errorf("put without the field: %+v", g)
+	}
+}
+
 func TestAWrongGateIsRefusedAndNamed(t *testing.T) {
 	s := start(t, 0, nil)
 	const later = "not available yet; leave it out"
@@ -79,8 +111,8 @@ func TestAWrongGateIsRefusedAndNamed(t *testing.T) {
 		`{"limit": 1, "breaker": {}}`:               {"malformed", "breaker", later},
 		`{"limit": 1, "pool": {}}`:                  {"malformed", "pool", later},
 		`{"limit": 1, "key": "${ .job }"}`:          {"malformed", "key", later},
-		`{"limit": 1, "paused": true}`:              {"malformed", "paused", "unknown field; want limit, max_waiting, name or order"},
-		`{"limit": 1, "lmit": 1}`:                   {"malformed", "lmit", "unknown field; want limit, max_waiting, name or order"},
+		`{"limit": 1, "paused": true}`:              {"malformed", "paused", "unknown field; want closed, limit, max_waiting, name or order"},
+		`{"limit": 1, "lmit": 1}`:                   {"malformed", "lmit", "unknown field; want closed, limit, max_waiting, name or order"},
 		`{"limit": 1, "name": "other"}`:             {"invalid", "name", `"stripe", which is what this gate is called here`},
 	} {
 		status := map[string]int{"malformed": 400, "invalid": 422}[c.code]

@@ -62,11 +62,11 @@ type ignored map[*huma.Schema][]string
 
 func (i ignored) has(schema *huma.Schema, name string) bool { return slices.Contains(i[schema], name) }
 
-// ignoredOf lists such fields. The name of a job stood under its status, and files that were written then have it there. What GET gives of a gate, PUT takes.
+// ignoredOf lists such fields. The name of a job stood under its status, and files that were written then have it there. What GET gives of a gate, PUT takes: these say how it stood, and nobody could want them otherwise.
 func ignoredOf(schemas map[string]*huma.Schema) ignored {
 	return ignored{
 		schemas["JobStatus"]:      {"name"},
-		schemas["GateDefinition"]: {"in_progress", "units", "waiting", "closed", "generation", "etag", "created_at", "updated_at"},
+		schemas["GateDefinition"]: {"in_progress", "units", "waiting", "generation", "etag", "created_at", "updated_at"},
 	}
 }
 

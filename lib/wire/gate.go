@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -12,6 +13,27 @@ import (
 type GateDefinition struct {
 	Name string `json:"name,omitempty" minLength:"1" maxLength:"64" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"the gate's name; it may be left out, or be the one in the path"`
 	gate.Definition
+
+	// Closed is what GET says of it, so that its answer can be put again.
+	Closed json.RawMessage `json:"closed,omitempty" doc:"as the gate stands: it may be left out, or be what GET gives, and null is an open gate. PUT neither closes nor opens a gate, and refuses what says otherwise"`
+}
+
+// Stands refuses a definition that says otherwise than the gate stands about whether it is closed: nil for an open one.
+func (d GateDefinition) Stands(name string, closed *GateClosure) error {
+	if d.Closed == nil {
+		return nil
+	}
+	var said *GateClosure
+	readable := json.Unmarshal(d.Closed, &said) == nil
+	switch {
+	case closed == nil && readable && said == nil:
+		return nil
+	case closed == nil:
+		return invalid.Field("closed", string(d.Closed), fmt.Sprintf("null, or the field left out: the gate is open, and POST /v1/gates/%s/close closes it", name))
+	case readable && said != nil && said.Since.Equal(closed.Since) && said.Reason == closed.Reason:
+		return nil
+	}
+	return invalid.Field("closed", string(d.Closed), fmt.Sprintf("what GET gives, or the field left out: the gate is closed; POST /v1/gates/%s/open opens it, and .../close changes the reason", name))
 }
 
 // Called refuses a gate whose own name is another than that of its path.
