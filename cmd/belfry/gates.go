@@ -187,11 +187,15 @@ func (c *cli) showGate(g wire.Gate) error {
 		}
 		closed := ""
 		if g.Closed != nil {
-			closed = strings.TrimPrefix(closedNote(*g.Closed), "closed: ") + ", since " + c.moment(g.Closed.Since)
+			closed = strings.TrimPrefix(closedNote(*g.Closed), "closed: ") + ", since " + c.saidAt(g.Closed.Since, g.Closed.By, "")
+		}
+		opened := ""
+		if g.Opened != nil {
+			opened = c.saidAt(g.Opened.At, g.Opened.By, g.Opened.Reason)
 		}
 		notes := g
 		notes.Closed = nil
-		rows := [][2]string{{"gate", g.Name}, {"job", g.Job}, {"limit", strconv.Itoa(g.Limit)}, {"policy", g.Policy}, {"order", g.Order}, {"line", most}, {"closed", closed},
+		rows := [][2]string{{"gate", g.Name}, {"job", g.Job}, {"limit", strconv.Itoa(g.Limit)}, {"policy", g.Policy}, {"order", g.Order}, {"line", most}, {"closed", closed}, {"opened", opened},
 			{"in progress", fmt.Sprintf("%s, of %d units", countOf(g.InProgress, "run"), g.Units)}, {"waiting", strconv.Itoa(g.Waiting)}, {"note", strings.Join(notesOf(notes), "; ")}}
 		if g.Generation != 0 {
 			rows = append(rows, [2]string{"generation", fmt.Sprint(g.Generation)}, [2]string{"etag", g.ETag}, [2]string{"updated", clock(g.UpdatedAt)})
@@ -254,20 +258,23 @@ The own gate of a job is closed by "belfry job pause".`,
 }
 
 func (c *cli) gateOpen() *cobra.Command {
-	return &cobra.Command{
+	var reason string
+	cmd := &cobra.Command{
 		Use:     "open GATE",
 		Short:   "Open a gate that was closed",
-		Long:    "Open a gate that was closed: runs that wait are let in as far as there is room.",
-		Example: `  belfry gate open stripe`,
+		Long:    "Open a gate that was closed: runs that wait are let in as far as there is room. The reason is shown with the gate.",
+		Example: `  belfry gate open stripe --reason "they are back"`,
 		Args:    cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			g, err := server.OpenGate(ctx, args[0])
+			g, err := server.OpenGate(ctx, args[0], reason)
 			if err != nil {
 				return err
 			}
 			return c.showGate(g)
 		}),
 	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` for people, of at most 256 bytes")
+	return cmd
 }
 
 func (c *cli) gateDelete() *cobra.Command {
@@ -291,19 +298,22 @@ were not there.`,
 }
 
 func (c *cli) runRelease() *cobra.Command {
-	return &cobra.Command{
+	var reason string
+	cmd := &cobra.Command{
 		Use:   "release RUN",
 		Short: "Let a run that waits at a gate go to the front of the line",
 		Long: `Let a run that waits at a gate go to the front of the line. It is let in as soon as there is room: the limit holds for it as well, and so does the
-closure of a gate.`,
-		Example: `  belfry run release report~0mi4lf3k0`,
+closure of a gate. Who released it and the reason are shown with the run.`,
+		Example: `  belfry run release report~0mi4lf3k0 --reason "the customer waits"`,
 		Args:    cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			r, err := server.Release(ctx, args[0])
+			r, err := server.Release(ctx, args[0], reason)
 			if err != nil {
 				return err
 			}
 			return c.showRun(r)
 		}),
 	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` for people, of at most 200 characters")
+	return cmd
 }

@@ -214,11 +214,15 @@ func howItWent(a wire.Attempt) string {
 
 func (c *cli) showRun(r wire.Run) error {
 	return show(c, r, func(r wire.Run) [][2]string {
+		released := ""
+		if !r.ReleasedAt.IsZero() {
+			released = c.saidAt(r.ReleasedAt, r.ReleasedBy, r.ReleasedFor)
+		}
 		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", reasonOf(r)}, {"trigger", triggerOf(r)}, {"callback", toldOf(r)}, {"calls", calledBy(r)},
 			{"nominal", clock(r.NominalTime)}, {"created", clock(r.CreatedAt)}, {"started", clock(r.StartedAt)}, {"ended", clock(r.EndedAt)},
-			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"start by", clock(r.StartBy)}, {"released", clock(r.ReleasedAt)}, {"worker", r.Worker}, {"fence", fromOne(r.Fence)}, {"trace", r.Trace}}
+			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"start by", clock(r.StartBy)}, {"released", released}, {"worker", r.Worker}, {"fence", fromOne(r.Fence)}, {"trace", r.Trace}}
 		if d := r.Discarded; d != nil {
-			rows = append(rows, [2]string{"discarded", c.howDiscarded(*d)})
+			rows = append(rows, [2]string{"discarded", c.saidAt(d.At, d.By, d.Note)})
 		}
 		for _, w := range r.Waiting {
 			rows = append(rows, [2]string{"waits", c.whyWaiting(w)})
@@ -252,14 +256,14 @@ func resultOf(shown json.RawMessage, size int64, of string) string {
 	return short(string(shown), 200)
 }
 
-// howDiscarded is "2026-11-21 10:00:00 by on-call (0123456789abcdef): sent by hand".
-func (c *cli) howDiscarded(d wire.Discarded) string {
-	text := c.moment(d.At)
-	if d.By != "" {
-		text += " by " + d.By
+// saidAt is "2026-11-21 10:00:00 by on-call (0123456789abcdef): sent by hand".
+func (c *cli) saidAt(at time.Time, by, note string) string {
+	text := c.moment(at)
+	if by != "" {
+		text += " by " + by
 	}
-	if d.Note != "" {
-		text += ": " + d.Note
+	if note != "" {
+		text += ": " + note
 	}
 	return text
 }

@@ -52,6 +52,8 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 		EndedAt:     instant(r.Ended),
 		ChangedAt:   a.Control.Changed(ctx, r),
 		ReleasedAt:  instant(r.Released),
+		ReleasedBy:  r.Releasing.By,
+		ReleasedFor: r.Releasing.Reason,
 		IgnorePause: r.IgnorePause,
 		Worker:      r.Worker,
 		Reason:      r.Reason,

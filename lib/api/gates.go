@@ -100,12 +100,12 @@ func (a *api) closedAs(ctx context.Context, name string, in input[wire.GateDefin
 }
 
 func (a *api) closeGate(ctx context.Context, p *gateEdit, in input[wire.CloseRequest]) (*gateAnswer, error) {
-	n, err := a.Control.CloseGate(ctx, in.tenant, p.Gate, in.body.Reason, control.Match{ETag: p.IfMatch})
+	n, err := a.Control.CloseGate(ctx, in.tenant, p.Gate, who(callerOf(ctx)), in.body.Reason, control.Match{ETag: p.IfMatch})
 	return a.standing(ctx, http.StatusOK, n, err)
 }
 
-func (a *api) openGate(ctx context.Context, p *gateEdit, in input[wire.Nothing]) (*gateAnswer, error) {
-	n, err := a.Control.OpenGate(ctx, in.tenant, p.Gate, control.Match{ETag: p.IfMatch})
+func (a *api) openGate(ctx context.Context, p *gateEdit, in input[wire.OpenRequest]) (*gateAnswer, error) {
+	n, err := a.Control.OpenGate(ctx, in.tenant, p.Gate, who(callerOf(ctx)), in.body.Reason, control.Match{ETag: p.IfMatch})
 	return a.standing(ctx, http.StatusOK, n, err)
 }
 
@@ -150,7 +150,10 @@ func gateForm(g control.Gate) wire.Gate {
 		shown.Limit, shown.MaxWaiting, shown.Order = def.Limit, def.MaxWaiting, string(def.Order)
 		shown.Generation, shown.ETag, shown.CreatedAt, shown.UpdatedAt = n.Generation, n.ETag(), instant(n.Created), instant(n.Updated)
 		if n.Closed != nil {
-			shown.Closed = &wire.GateClosure{Since: instant(n.Closed.Since), Reason: n.Closed.Reason}
+			shown.Closed = &wire.GateClosure{Since: instant(n.Closed.Since), Reason: n.Closed.Reason, By: n.Closed.By}
+		}
+		if n.Opened != nil {
+			shown.Opened = &wire.GateOpened{At: instant(n.Opened.At), Reason: n.Opened.Reason, By: n.Opened.By}
 		}
 		return shown
 	}

@@ -3,10 +3,13 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
+	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -225,6 +228,52 @@ func TestARunThatDoesNotWaitIsNotReleased(t *testing.T) {
 		t.Errorf("it is told %s", r.body)
 	}
 	s.send("POST", "/v1/runs/"+strings.Replace(id, "a~", "b~", 1)+"/release", `{}`).refused(404, "run_not_found")
+}
+
+// Who has closed a gate, opened it, and released a run, and for what reason, is shown: at the gate, with the run, and to who waits.
+func TestWhoClosesOpensAndReleases(t *testing.T) {
+	runningWith(t, func(cfg *api.Config) { asking(t, access.GateConfig{})(cfg) }, func(t *testing.T, s *server) {
+		caller := bearing(s.token("default", access.Write, access.Run, access.Read))
+		someone := regexp.MustCompile(`[0-9a-f]{16}`)
+		s.send("PUT", "/v1/gates/stripe", `{"limit": 1}`, caller...).is(201)
+		s.send("PUT", "/v1/jobs/charge", `{"timeout": "1h", "gates": ["stripe"], "target": {"handler": {"name": "wait"}}}`, caller...).is(201)
+		closed := into[wire.Gate](s.send("POST", "/v1/gates/stripe/close", `{"reason": "they are down"}`, caller...).is(200))
+		if c := closed.Closed; c == nil || c.Reason != "they are down" || !someone.MatchString(c.By) || closed.Opened != nil {
+			t.Errorf("closed: %+v, opened %+v", c, closed.Opened)
+		}
+		var ids []string
+		for range 2 {
+			ids = append(ids, into[wire.Run](s.send("POST", "/v1/jobs/charge/runs", `{}`, caller...).is(202)).ID)
+			settle()
+		}
+		for range 2 { // repeated, it changes nothing
+			r := into[wire.Run](s.send("POST", "/v1/runs/"+ids[1]+"/release", `{"reason": "the customer waits"}`, caller...).is(200))
+			if r.ReleasedAt.IsZero() || r.ReleasedFor != "the customer waits" || !someone.MatchString(r.ReleasedBy) {
+				t.Errorf("released: %+v", r)
+			}
+		}
+		r := into[wire.Run](s.send("GET", "/v1/runs/"+ids[1], "", caller...).is(200))
+		if len(r.Waiting) != 1 || !strings.Contains(r.Waiting[0].Text, "The gate is closed by "+closed.Closed.By+" (they are down)") ||
+			!strings.Contains(r.Waiting[0].Text, "Somebody released it to the front: "+r.ReleasedBy+" (the customer waits).") {
+			t.Errorf("it waits for %+v", r.Waiting)
+		}
+		for range 2 {
+			opened := into[wire.Gate](s.send("POST", "/v1/gates/stripe/open", `{"reason": "they are back"}`, caller...).is(200))
+			if o := opened.Opened; opened.Closed != nil || o == nil || o.Reason != "they are back" || !someone.MatchString(o.By) || o.At.Before(closed.Closed.Since) {
+				t.Errorf("opened: %+v", opened)
+			}
+		}
+		settle()
+		if r := into[wire.Run](s.send("GET", "/v1/runs/"+ids[1], "", caller...).is(200)); r.State != "running" || r.ReleasedFor != "the customer waits" || r.ReleasedBy == "" {
+			t.Errorf("let in it is %+v", r)
+		}
+		stands := s.send("GET", "/v1/gates/stripe", "", caller...).is(200)
+		s.send("PUT", "/v1/gates/stripe", string(stands.body), caller...).is(200)
+		if fields := s.send("POST", "/v1/gates/stripe/open", `{"reason": "`+strings.Repeat("é", 129)+`"}`, caller...).refused(422, "invalid"); !strings.Contains(fields["reason"], "256 bytes") {
+			t.Errorf("a reason of 258 bytes: %v", fields)
+		}
+		s.send("POST", "/v1/runs/"+ids[0]+"/release", `{"reason": "`+strings.Repeat("é", 201)+`"}`, caller...).refused(400, "malformed")
+	})
 }
 
 // Runs of two jobs wait in one line: it is listed, told of to each of them, and counted in runs and units. A close holds it up, a release and a deletion do

@@ -335,12 +335,12 @@ func (a *api) retryRun(ctx context.Context, p *runPath, in input[wire.RetryReque
 	return &answer[wire.Run]{a.runForm(ctx, r)}, nil
 }
 
-func (a *api) releaseRun(ctx context.Context, p *runPath, in input[wire.Nothing]) (*answer[wire.Run], error) {
+func (a *api) releaseRun(ctx context.Context, p *runPath, in input[wire.ReleaseRequest]) (*answer[wire.Run], error) {
 	id, err := p.id()
 	if err != nil {
 		return nil, err
 	}
-	r, err := a.Control.Release(ctx, in.tenant, id)
+	r, err := a.Control.Release(ctx, in.tenant, id, who(callerOf(ctx)), in.body.Reason)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func TestAGateWithANameInACopy(t *testing.T) {
 				}
 				l.put("slow", 0, func(d *job.Definition) { d.Gates = []job.GateUse{{Gate: "open"}} })
 				l.put("kept", 0, func(d *job.Definition) { d.Gates = []job.GateUse{{Gate: "closed"}} })
-				if _, err := l.Control.CloseGate(t.Context(), "default", "closed", "a drill", control.Match{}); err != nil {
+				if _, err := l.Control.CloseGate(t.Context(), "default", "closed", "", "a drill", control.Match{}); err != nil {
 					t.Fatal(err)
 				}
 				before := l.trigger("slow", 0)

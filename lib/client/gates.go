@@ -50,8 +50,8 @@ func (c *Client) CloseGate(ctx context.Context, name, reason string) (wire.Gate,
 }
 
 // OpenGate opens a gate that was closed.
-func (c *Client) OpenGate(ctx context.Context, name string) (wire.Gate, error) {
-	return c.gate(ctx, call{method: http.MethodPost, path: gatePath(name, "open"), body: wire.Nothing{}, repeatable: true})
+func (c *Client) OpenGate(ctx context.Context, name, reason string) (wire.Gate, error) {
+	return c.gate(ctx, call{method: http.MethodPost, path: gatePath(name, "open"), body: wire.OpenRequest{Reason: reason}, repeatable: true})
 }
 
 func (c *Client) gate(ctx context.Context, r call) (wire.Gate, error) {

@@ -89,8 +89,8 @@ func (c *Client) Cancel(ctx context.Context, id, reason string) (wire.Run, error
 }
 
 // Release lets a run that waits at a gate go to the front of the line.
-func (c *Client) Release(ctx context.Context, id string) (wire.Run, error) {
-	return c.run(ctx, call{method: http.MethodPost, path: runPath(id, "release"), body: wire.Nothing{}})
+func (c *Client) Release(ctx context.Context, id, reason string) (wire.Run, error) {
+	return c.run(ctx, call{method: http.MethodPost, path: runPath(id, "release"), body: wire.ReleaseRequest{Reason: reason}})
 }
 
 // Retry runs an ended run again.

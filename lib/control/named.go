@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/gate"
@@ -38,7 +39,7 @@ func (s *Service) PutGate(ctx context.Context, tenant, name string, def gate.Def
 		change = Updated
 		if !exists {
 			change = Created
-			n.Created, n.Closed, n.Deleted = 0, nil, false
+			n.Created, n.Closed, n.Opened, n.Deleted = 0, nil, nil, false
 		}
 		n.Def = def
 		return true, nil
@@ -56,7 +57,7 @@ func (s *Service) DeleteGate(ctx context.Context, tenant, name string, match Mat
 		if err := match.holds("gate "+name, n.ETag(), true, CodeGateExists); err != nil {
 			return false, err
 		}
-		n.Deleted, n.Def, n.Closed = true, gate.Definition{}, nil
+		n.Deleted, n.Def, n.Closed, n.Opened = true, gate.Definition{}, nil, nil
 		return true, nil
 	})
 	if err == nil && gone {
@@ -65,12 +66,10 @@ func (s *Service) DeleteGate(ctx context.Context, tenant, name string, match Mat
 	return err
 }
 
-// CloseGate has a gate let nobody in until it is opened; runs in progress go on. Closing one that is closed changes only the reason. match is as of Pause.
-func (s *Service) CloseGate(ctx context.Context, tenant, name, reason string, match Match) (gate.Named, error) {
-	if len(reason) > gate.MaxReason {
-		return gate.Named{}, invalid.Field("reason", reason, fmt.Sprintf("at most %d bytes", gate.MaxReason))
-	}
-	if err := isText("reason", reason); err != nil {
+// CloseGate has a gate let nobody in until it is opened; runs in progress go on. by and reason are kept with the gate. Closing one that is closed for another reason
+// changes these two alone. match is as of Pause.
+func (s *Service) CloseGate(ctx context.Context, tenant, name, by, reason string, match Match) (gate.Named, error) {
+	if err := gateReason(reason); err != nil {
 		return gate.Named{}, err
 	}
 	return s.turnGate(ctx, tenant, name, match, func(n *gate.Named, now int64) bool {
@@ -81,18 +80,32 @@ func (s *Service) CloseGate(ctx context.Context, tenant, name, reason string, ma
 		if n.Closed != nil {
 			since = n.Closed.Since
 		}
-		n.Closed = &gate.Closure{Since: since, Reason: reason}
+		n.Closed = &gate.Closure{Since: since, Reason: reason, By: by}
+		n.Opened = nil
 		return true
 	})
 }
 
-// OpenGate has a closed gate let runs in again. match is as of Pause.
-func (s *Service) OpenGate(ctx context.Context, tenant, name string, match Match) (gate.Named, error) {
-	return s.turnGate(ctx, tenant, name, match, func(n *gate.Named, _ int64) bool {
-		open := n.Closed == nil
-		n.Closed = nil
-		return !open
+// OpenGate has a closed gate let runs in again. by and reason are kept with the gate until it is closed again; opening one that is open changes nothing. match is as of Pause.
+func (s *Service) OpenGate(ctx context.Context, tenant, name, by, reason string, match Match) (gate.Named, error) {
+	if err := gateReason(reason); err != nil {
+		return gate.Named{}, err
+	}
+	return s.turnGate(ctx, tenant, name, match, func(n *gate.Named, now int64) bool {
+		if n.Closed == nil {
+			return false
+		}
+		n.Closed, n.Opened = nil, &gate.Opened{At: now, Reason: reason, By: by}
+		return true
 	})
+}
+
+// gateReason refuses what is too long to be kept with a gate, or is no text.
+func gateReason(reason string) error {
+	if len(reason) > gate.MaxReason {
+		return invalid.Field("reason", reason, fmt.Sprintf("at most %d bytes", gate.MaxReason))
+	}
+	return isText("reason", reason)
 }
 
 // turnGate closes or opens a gate that there is.
@@ -240,14 +253,20 @@ func refuseGates(impassable []impassable, standing job.Definition) error {
 	return errors.Join(wrong...)
 }
 
-// Release lets a run that waits at a gate go to the front of its line, where it is let in as soon as there is room: the limit holds. The run records it.
-func (s *Service) Release(ctx context.Context, tenant string, id run.ID) (run.Run, error) {
+// Release lets a run that waits at a gate go to the front of its line, where it is let in as soon as there is room: the limit holds. The run records it, by whom and for what reason.
+func (s *Service) Release(ctx context.Context, tenant string, id run.ID, by, reason string) (run.Run, error) {
+	if err := isText("reason", reason); err != nil {
+		return run.Run{}, err
+	}
+	if n := utf8.RuneCountInString(reason); n > run.MaxNote {
+		return run.Run{}, invalid.Field("reason", reason, fmt.Sprintf("at most %d characters", run.MaxNote))
+	}
 	r, err := s.Run(ctx, tenant, id)
 	if err != nil {
 		return run.Run{}, err
 	}
 	if r.Waits() {
-		r, err = s.Dispatch.Release(ctx, r)
+		r, err = s.Dispatch.Release(ctx, r, by, reason)
 	} else {
 		err = dispatch.ErrNotWaiting
 	}

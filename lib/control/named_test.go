@@ -44,16 +44,16 @@ func TestTheLifeOfAGate(t *testing.T) {
 		if again, change, err := g.PutGate(t.Context(), "acme", "stripe", gate.Definition{Limit: 10, Order: gate.OrderPriority}, control.Match{Absent: true}); err != nil || change != control.Unchanged || again != made {
 			t.Errorf("the same again gives %+v, %s, %v", again, change, err)
 		}
-		closed, err := g.CloseGate(t.Context(), "acme", "stripe", "they are down", control.Match{ETag: made.ETag()})
-		if err != nil || closed.Generation <= made.Generation || closed.Closed == nil || *closed.Closed != (gate.Closure{Since: time.Now().UnixMilli(), Reason: "they are down"}) {
+		closed, err := g.CloseGate(t.Context(), "acme", "stripe", "on-call", "they are down", control.Match{ETag: made.ETag()})
+		if err != nil || closed.Generation <= made.Generation || closed.Closed == nil || *closed.Closed != (gate.Closure{Since: time.Now().UnixMilli(), Reason: "they are down", By: "on-call"}) {
 			t.Fatalf("closed as %+v, %v", closed, err)
 		}
 		time.Sleep(time.Minute)
-		again, err := g.CloseGate(t.Context(), "acme", "stripe", "they are down", control.Match{})
+		again, err := g.CloseGate(t.Context(), "acme", "stripe", "", "they are down", control.Match{})
 		if err != nil || again.Generation != closed.Generation {
 			t.Errorf("closed again as %+v, %v", again, err)
 		}
-		again, err = g.CloseGate(t.Context(), "acme", "stripe", "still", control.Match{})
+		again, err = g.CloseGate(t.Context(), "acme", "stripe", "", "still", control.Match{})
 		if err != nil || again.Generation <= closed.Generation || again.Closed.Since != closed.Closed.Since || again.Closed.Reason != "still" {
 			t.Errorf("closed for another reason as %+v, %v", again, err)
 		}
@@ -62,11 +62,11 @@ func TestTheLifeOfAGate(t *testing.T) {
 		if err != nil || change != control.Updated || put.Closed == nil || put.Def.Limit != 3 || put.Generation <= again.Generation || put.Created != made.Created {
 			t.Errorf("replaced while it is closed by %+v, %s, %v", put, change, err)
 		}
-		open, err := g.OpenGate(t.Context(), "acme", "stripe", control.Match{})
-		if err != nil || open.Closed != nil || open.Generation <= put.Generation {
+		open, err := g.OpenGate(t.Context(), "acme", "stripe", "on-call", "they are back", control.Match{})
+		if err != nil || open.Closed != nil || open.Opened == nil || *open.Opened != (gate.Opened{At: time.Now().UnixMilli(), Reason: "they are back", By: "on-call"}) || open.Generation <= put.Generation {
 			t.Errorf("opened as %+v, %v", open, err)
 		}
-		if again, err := g.OpenGate(t.Context(), "acme", "stripe", control.Match{}); err != nil || again.Generation != open.Generation {
+		if again, err := g.OpenGate(t.Context(), "acme", "stripe", "", "", control.Match{}); err != nil || again.Generation != open.Generation {
 			t.Errorf("opened again as %+v, %v", again, err)
 		}
 		if err := g.DeleteGate(t.Context(), "acme", "stripe", control.Match{ETag: open.ETag()}); err != nil {
@@ -80,9 +80,9 @@ func TestTheLifeOfAGate(t *testing.T) {
 		}
 		_, err = g.Gate(t.Context(), "acme", "stripe")
 		refused(t, err, control.CodeGateNotFound)
-		_, err = g.CloseGate(t.Context(), "acme", "stripe", "", control.Match{})
+		_, err = g.CloseGate(t.Context(), "acme", "stripe", "", "", control.Match{})
 		refused(t, err, control.CodeGateNotFound)
-		_, err = g.OpenGate(t.Context(), "acme", "stripe", control.Match{})
+		_, err = g.OpenGate(t.Context(), "acme", "stripe", "", "", control.Match{})
 		refused(t, err, control.CodeGateNotFound)
 		_, _, err = g.GateLine(t.Context(), "acme", "stripe", "", "", 10)
 		refused(t, err, control.CodeGateNotFound)
@@ -103,11 +103,11 @@ func TestEditsOfAGateThatAreRefused(t *testing.T) {
 			return err
 		}
 		closing := func(name string, match control.Match) error {
-			_, err := g.CloseGate(t.Context(), "acme", name, "", match)
+			_, err := g.CloseGate(t.Context(), "acme", name, "", "", match)
 			return err
 		}
 		opening := func(name string, match control.Match) error {
-			_, err := g.OpenGate(t.Context(), "acme", name, match)
+			_, err := g.OpenGate(t.Context(), "acme", name, "", "", match)
 			return err
 		}
 		deleting := func(name string, match control.Match) error {
@@ -132,7 +132,7 @@ func TestEditsOfAGateThatAreRefused(t *testing.T) {
 		if all := invalid.All(put("stripe", 0, control.Match{})); len(all) != 1 || all[0].Field != "limit" {
 			t.Errorf("a limit of 0: %v", all)
 		}
-		_, err := g.CloseGate(t.Context(), "acme", "stripe", strings.Repeat("x", 257), control.Match{})
+		_, err := g.CloseGate(t.Context(), "acme", "stripe", "", strings.Repeat("x", 257), control.Match{})
 		if all := invalid.All(err); len(all) != 1 || all[0].Field != "reason" {
 			t.Errorf("a reason of 257 bytes: %v", err)
 		}
@@ -305,14 +305,14 @@ func TestOnlyAWaitingRunIsReleased(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
 		g.put("acme", "a")
 		r := g.trigger("acme", "a", control.Request{})
-		_, err := g.Release(t.Context(), "acme", r.ID)
+		_, err := g.Release(t.Context(), "acme", r.ID, "", "")
 		refused(t, err, control.CodeNotWaiting)
 		g.succeed(r)
-		_, err = g.Release(t.Context(), "acme", r.ID)
+		_, err = g.Release(t.Context(), "acme", r.ID, "", "")
 		refused(t, err, control.CodeNotWaiting)
-		_, err = g.Release(t.Context(), "acme", run.FireID("a", 1000))
+		_, err = g.Release(t.Context(), "acme", run.FireID("a", 1000), "", "")
 		refused(t, err, control.CodeRunNotFound)
-		_, err = g.Release(t.Context(), "other", r.ID)
+		_, err = g.Release(t.Context(), "other", r.ID, "", "")
 		refused(t, err, control.CodeRunNotFound)
 	})
 }

@@ -313,10 +313,22 @@ func (s Standing) whyInLine() Waiting {
 	}
 	if l.Closed != nil {
 		who = "belfry gate open " + l.Gate
-		if text += ". The gate is closed"; l.Closed.Reason != "" {
+		if text += ". The gate is closed"; l.Closed.By != "" {
+			text += " by " + l.Closed.By
+		}
+		if l.Closed.Reason != "" {
 			text += " (" + l.Closed.Reason + ")"
 		}
 		text += ": nobody is let in until it is opened"
+	}
+	if s.Run.Released != 0 {
+		text += ". Somebody released it to the front"
+		if by := s.Run.Releasing.By; by != "" {
+			text += ": " + by
+		}
+		if reason := s.Run.Releasing.Reason; reason != "" {
+			text += " (" + reason + ")"
+		}
 	}
 	return Waiting{Code: WaitGate, Text: text + ".", Who: who, Line: l}
 }

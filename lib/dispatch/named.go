@@ -56,10 +56,10 @@ func (d *Dispatcher) changeGate(ctx context.Context, at gate.ID, change func() e
 var ErrNotWaiting = errors.New("the run waits at no gate")
 
 // Release has a run that waits in line go to the front, before all but others that were released, and gives it as it stands then: it may be let in by now. It is
-// let in when there is room, as any. ErrNotWaiting says that it waits in no line.
+// let in when there is room, as any. The run records by whom, and for what reason: of one that stands there already, what was said first. ErrNotWaiting says that it waits in no line.
 //
 // Durable with the write: its place at the front, and that it was released. A crash behind it leaves letting it in to whoever makes room, or to its check.
-func (d *Dispatcher) Release(ctx context.Context, r run.Run) (run.Run, error) {
+func (d *Dispatcher) Release(ctx context.Context, r run.Run, by, reason string) (run.Run, error) {
 	var at gate.ID
 	err := d.changeGate(ctx, gate.Of(r), func() error {
 		standing, err := d.ReadRuns(ctx, []run.Run{r})
@@ -82,7 +82,7 @@ func (d *Dispatcher) Release(ctx context.Context, r run.Run) (run.Run, error) {
 			return err
 		}
 		before := gate.PlaceOf(r)
-		released := r.ToFront(r.Wait.Rank-gate.Forward(before.Rank), now)
+		released := r.ToFront(r.Wait.Rank-gate.Forward(before.Rank), now, by, reason)
 		round.Strike()
 		round.Join(released, false)
 		ops, err := round.Puts(d.Now(), d.NewID)

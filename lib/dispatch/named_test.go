@@ -610,11 +610,11 @@ func TestG1_G3_Release(t *testing.T) {
 			for n := range 5 {
 				s.comes("a", n)
 			}
-			if r, err := s.Release(t.Context(), s.run("a", 0, nil)); !errors.Is(err, dispatch.ErrNotWaiting) {
+			if r, err := s.Release(t.Context(), s.run("a", 0, nil), "", ""); !errors.Is(err, dispatch.ErrNotWaiting) {
 				t.Errorf("one that does not wait is released: %+v, %v", r, err)
 			}
 			for _, n := range []int{4, 3, 3} {
-				if r, err := s.Release(t.Context(), s.run("a", n, nil)); err != nil || !r.Waits() || r.Released != s.now.UnixMilli() {
+				if r, err := s.Release(t.Context(), s.run("a", n, nil), "", ""); err != nil || !r.Waits() || r.Released != s.now.UnixMilli() {
 					t.Fatalf("released it is %+v, %v", r, err)
 				}
 			}
@@ -640,7 +640,7 @@ func TestG3_ReleaseAtASecondGate(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		s.comes("a", n)
 	}
-	if _, err := s.Release(t.Context(), s.run("a", 4, nil)); err != nil {
+	if _, err := s.Release(t.Context(), s.run("a", 4, nil), "", ""); err != nil {
 		t.Fatal(err)
 	}
 	s.over("b", 0)
@@ -649,7 +649,7 @@ func TestG3_ReleaseAtASecondGate(t *testing.T) {
 	s.comes("b", 3)
 	s.comes("a", 4)
 	s.wantsAt("[a2]", "[b3 a4]")
-	if _, err := s.Release(t.Context(), s.run("a", 4, nil)); err != nil {
+	if _, err := s.Release(t.Context(), s.run("a", 4, nil), "", ""); err != nil {
 		t.Fatal(err)
 	}
 	s.wantsAt("[a2]", "[a4 b3]")
@@ -664,7 +664,7 @@ func TestG2_AReleasedRunThatAPauseHoldsIsNotInTheWay(t *testing.T) {
 		s.comes("a", n)
 	}
 	for _, n := range []int{1, 2, 3} {
-		if _, err := s.Release(t.Context(), s.run("a", n, nil)); err != nil {
+		if _, err := s.Release(t.Context(), s.run("a", n, nil), "", ""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -95,6 +95,14 @@ func (d Definition) Validate() error {
 type Closure struct {
 	Since  int64  `cbor:"1,keyasint"`           // Unix ms
 	Reason string `cbor:"2,keyasint,omitempty"` // at most MaxReason bytes
+	By     string `cbor:"3,keyasint,omitempty"` // who asked for it, "" where nobody was asked who they are
+}
+
+// Opened says that somebody has opened a gate which was closed.
+type Opened struct {
+	At     int64  `cbor:"1,keyasint"`           // Unix ms
+	Reason string `cbor:"2,keyasint,omitempty"` // at most MaxReason bytes
+	By     string `cbor:"3,keyasint,omitempty"` // who asked for it, "" where nobody was asked who they are
 }
 
 // Named is the definition of a gate as it stands in the store.
@@ -114,6 +122,7 @@ type Named struct {
 	Created int64    `cbor:"4,keyasint,omitempty"` // Unix ms
 	Updated int64    `cbor:"5,keyasint,omitempty"` // Unix ms: of this generation
 	Deleted bool     `cbor:"6,keyasint,omitempty"` // set in what a deletion leaves; there is no gate then, and Version is 0
+	Opened  *Opened  `cbor:"7,keyasint,omitempty"` // nil: it is closed, or never was
 }
 
 // ValidName refuses names that a gate may not have.

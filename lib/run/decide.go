@@ -64,7 +64,7 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 	}
 	next.StartBy = r.TimeToStart(c.Lasts)
 	next.Wait, next.Placed, next.GateKey = next.Wait.ranked(), false, ""
-	next.Released, next.NamedGates = 0, false
+	next.Released, next.Releasing, next.NamedGates = 0, Releasing{}, false
 	return next, Claimed
 }
 
@@ -137,7 +137,7 @@ func (r Run) Unbind(generation int64) (Run, bool) {
 	}
 	r.State, r.Generation, r.Epoch = Scheduled, generation, 0
 	r.Wait, r.Placed, r.GateKey = r.Wait.ranked(), false, ""
-	r.Released, r.NamedGates = 0, false
+	r.Released, r.Releasing, r.NamedGates = 0, Releasing{}, false
 	return r, true
 }
 
@@ -322,7 +322,7 @@ func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
 	r.Through, r.Upto, r.Count = 0, 0, 0
 	r.Result, r.Reason = Ref{}, cut(reason, maxReasonSize)
 	r.Why, r.Wait, r.Placed, r.GateKey, r.Discarded = Why{}, Wait{}, false, "", Discarded{}
-	r.Released, r.NamedGates = 0, false
+	r.Released, r.Releasing, r.NamedGates = 0, Releasing{}, false
 	return r
 }
 
@@ -375,8 +375,8 @@ func (r Run) JoinNamed(gate string, rank, ahead int64, units int, placed bool, n
 }
 
 // ToFront has a run that waits in line stand so far ahead of its rank, in ms, since somebody lets it go to the front.
-func (r Run) ToFront(ahead, now int64) Run {
-	r.Wait.Ahead, r.Released = ahead, now
+func (r Run) ToFront(ahead, now int64, by, reason string) Run {
+	r.Wait.Ahead, r.Released, r.Releasing = ahead, now, Releasing{By: cut(by, MaxBy), Reason: reason}
 	return r
 }
 

@@ -94,6 +94,9 @@ func (r *Run) WriteFields(w *record.Writer) {
 	w.Text(54, r.GateKey)
 	w.Int(55, r.Released)
 	w.Bool(56, r.NamedGates)
+	if !r.Releasing.IsZero() {
+		r.Releasing.writeFields(w, 57)
+	}
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -135,6 +138,13 @@ func (d *Discarded) writeFields(w *record.Writer, number uint8) {
 	w.Int(1, d.At)
 	w.Text(2, d.By)
 	w.Text(3, d.Note)
+	w.Close(outer)
+}
+
+func (l *Releasing) writeFields(w *record.Writer, number uint8) {
+	outer := w.Open(number)
+	w.Text(1, l.By)
+	w.Text(2, l.Reason)
 	w.Close(outer)
 }
 
@@ -258,6 +268,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.Released = s.Int()
 		case 56:
 			r.NamedGates = s.Bool()
+		case 57:
+			r.Releasing.readFields(s)
 		default:
 			s.Fail()
 		}
@@ -331,6 +343,19 @@ func (d *Discarded) readFields(s *record.Scanner) {
 			d.By = string(s.Text())
 		case 3:
 			d.Note = string(s.Text())
+		default:
+			s.Fail()
+		}
+	}
+}
+
+func (l *Releasing) readFields(s *record.Scanner) {
+	for fields := s.Struct(); s.Next(&fields); {
+		switch fields.Number {
+		case 1:
+			l.By = string(s.Text())
+		case 2:
+			l.Reason = string(s.Text())
 		default:
 			s.Fail()
 		}

@@ -144,6 +144,8 @@ type Run struct {
 	// Released is when somebody let the run go to the front of the line that it waited in, Unix ms, since it was claimed or opened again.
 	Released int64 `cbor:"55,keyasint,omitempty"`
 
+	Releasing Releasing `cbor:"57,keyasint,omitzero"` // who did, and what for
+
 	// Discarded says of a dead letter that somebody has settled it without running it again. Nothing but a reopening writes the run after that.
 	Discarded Discarded `cbor:"32,keyasint,omitzero"`
 
@@ -175,7 +177,16 @@ type Discarded struct {
 	Note string `cbor:"3,keyasint,omitempty"` // for people, at most MaxNote characters
 }
 
-// How much a record keeps of who has settled a dead letter, in bytes, and of what they have to say, in characters.
+// Releasing is who has let a run go to the front of its line, and what for.
+type Releasing struct {
+	By     string `cbor:"1,keyasint,omitempty"` // who asked for it, "" where nobody was asked who they are; at most MaxBy bytes are kept
+	Reason string `cbor:"2,keyasint,omitempty"` // for people, at most MaxNote characters
+}
+
+// IsZero tells whether nothing was said.
+func (l Releasing) IsZero() bool { return l == Releasing{} }
+
+// How much a record keeps of who has settled a dead letter, or released a run, in bytes, and of what they have to say, in characters.
 const (
 	MaxBy   = 128
 	MaxNote = 200

@@ -63,6 +63,7 @@ type Gate struct {
 	Paused bool `json:"paused,omitempty" doc:"its job is paused: only runs with ignore_pause are let in"`
 
 	Closed     *GateClosure `json:"closed,omitempty" doc:"somebody has closed it: nobody is let in until it is opened"`
+	Opened     *GateOpened  `json:"opened,omitempty" doc:"of a gate that was closed and is open: who opened it last"`
 	Generation int64        `json:"generation,omitempty" doc:"of a gate that has a name of its own: version of its definition and of whether it is closed; it only grows"`
 	ETag       string       `json:"etag,omitempty" doc:"of the same, for If-Match"`
 	CreatedAt  time.Time    `json:"created_at,omitzero" doc:"when the gate was made"`
@@ -73,10 +74,23 @@ type Gate struct {
 type GateClosure struct {
 	Since  time.Time `json:"since" doc:"when it was closed"`
 	Reason string    `json:"reason,omitempty" doc:"what was said"`
+	By     string    `json:"by,omitempty" example:"on-call (0123456789abcdef)" doc:"name and ID of the token that asked for it, or how whatever stands in front of Belfry knows the caller; left out where nobody is asked who they are"`
+}
+
+// GateOpened is that somebody has opened a gate which was closed.
+type GateOpened struct {
+	At     time.Time `json:"at" doc:"when it was opened"`
+	Reason string    `json:"reason,omitempty" doc:"what was said"`
+	By     string    `json:"by,omitempty" example:"on-call (0123456789abcdef)" doc:"as of closed"`
 }
 
 // CloseRequest closes a gate.
 type CloseRequest struct {
+	Reason string `json:"reason,omitempty" maxLength:"256" doc:"for people, of at most 256 bytes"`
+}
+
+// OpenRequest opens a gate.
+type OpenRequest struct {
 	Reason string `json:"reason,omitempty" maxLength:"256" doc:"for people, of at most 256 bytes"`
 }
 

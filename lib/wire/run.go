@@ -29,6 +29,8 @@ type Run struct {
 	NextAttemptAt time.Time         `json:"next_attempt_at,omitzero" doc:"of a retrying run, or one that makes up for a missed fire: not before"`
 	StartBy       time.Time         `json:"start_by,omitzero" doc:"under expires_after of its job: until when it may start; later it is skipped. Left out where it may however late, before it is queued, and once it has started"`
 	ReleasedAt    time.Time         `json:"released_at,omitzero" doc:"when somebody let it go to the front of the line that it waited in"`
+	ReleasedBy    string            `json:"released_by,omitempty" example:"on-call (0123456789abcdef)" doc:"who did: name and ID of the token, or how whatever stands in front of Belfry knows the caller; left out where nobody is asked who they are"`
+	ReleasedFor   string            `json:"released_for,omitempty" doc:"the reason that they gave"`
 	IgnorePause   bool              `json:"ignore_pause,omitempty" doc:"it was asked for with ignore_pause: no pause of its job holds it"`
 	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
 	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result; and that it makes up for a missed fire"`
@@ -120,6 +122,11 @@ type Discarded struct {
 	At   time.Time `json:"at"`
 	By   string    `json:"by,omitempty" example:"on-call (0123456789abcdef)" doc:"name and ID of the token that asked for it, or how whatever stands in front of Belfry knows the caller; left out where nobody is asked who they are"`
 	Note string    `json:"note,omitempty" doc:"what they had to say"`
+}
+
+// ReleaseRequest lets a run go to the front of its line.
+type ReleaseRequest struct {
+	Reason string `json:"reason,omitempty" maxLength:"200" doc:"for people; it is shown with the run"`
 }
 
 // Why says what a run was skipped for.

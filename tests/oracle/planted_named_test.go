@@ -47,7 +47,7 @@ func atNamed(t testing.TB) life {
 		asked = append(asked, r.trigger("one", "", http.StatusAccepted, `{}`))
 		r.live(2*beat, beat)
 	}
-	if _, err := r.dispatch.Release(t.Context(), run.Run{ID: asked[2], Tenant: tenant}); err != nil {
+	if _, err := r.dispatch.Release(t.Context(), run.Run{ID: asked[2], Tenant: tenant}, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	r.fails["one"] = false

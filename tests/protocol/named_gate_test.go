@@ -277,7 +277,7 @@ func atNamedGates(t *testing.T, seed uint64) {
 		case k == 9 && len(asked) > 0:
 			_ = w.host("api").retry(tenant, asked[r.IntN(len(asked))])
 		case k == 10 && len(asked) > 0:
-			_, _ = w.host("api").dispatch.Release(t.Context(), run.Run{ID: asked[r.IntN(len(asked))], Tenant: tenant})
+			_, _ = w.host("api").dispatch.Release(t.Context(), run.Run{ID: asked[r.IntN(len(asked))], Tenant: tenant}, "", "")
 		case k == 11:
 			_ = define(w.host("api"), name) // refused where it names a gate that was deleted
 		case k == 12 && r.IntN(3) == 0:
