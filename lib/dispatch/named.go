@@ -30,6 +30,9 @@ func (d *Dispatcher) Redefined(ctx context.Context, n gate.Named) error {
 		if err := d.define(&g); err != nil { // another change may have come since n: nothing older may be written over it
 			return err
 		}
+		if g.Under != 0 && g.Current() { // whoever decided under another definition meets what was written under this one
+			return nil
+		}
 		return d.writeGate(g.Begin())
 	})
 	if err != nil {

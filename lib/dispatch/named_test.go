@@ -525,6 +525,30 @@ func TestG1_ALateChangeTakesNothingBack(t *testing.T) {
 	}
 }
 
+// The same definition again writes no gate that stands under it already.
+func TestAnUnchangedDefinitionWritesNoGate(t *testing.T) {
+	s := newSeveral(t)
+	s.says(limited(5))
+	for _, c := range []struct {
+		change func(*gate.Named)
+		want   uint64
+	}{{limited(5), 2}, {nil, 2}, {limited(4), 3}, {nil, 3}} {
+		if c.change != nil {
+			s.writes("stripe", c.change)
+		}
+		if err := s.Redefined(t.Context(), s.def); err != nil {
+			t.Fatal(err)
+		}
+		items, err := s.Store.Get(t.Context(), gate.ID{Tenant: "default", Name: "stripe"}.Item())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if items[0].Version != c.want {
+			t.Errorf("the gate has version %d, want %d", items[0].Version, c.want)
+		}
+	}
+}
+
 // Runs of a job that was deleted are cancelled where they wait: by whoever lets in, and far behind by their checks.
 func TestG2_TheRunsOfADeletedJobLeaveTheLine(t *testing.T) {
 	for _, ahead := range []bool{true, false} {
