@@ -93,7 +93,7 @@ func (c *cli) gateList() *cobra.Command {
 		Use:   "list",
 		Short: "List gates, with how many runs are in progress and wait",
 		Long: `List the gates that have names of their own, and after them those of jobs whose field overlap bounds how many of their runs are in progress
-at once. UNITS is how much of the limit is taken, by the runs that are in progress. Where a job has a limit for each value of a key, the values that are in use follow it.`,
+at once. UNITS is how much of the limit is taken, by the runs that are in progress. Where runs pass a gate by a key, the values that are in use follow it.`,
 		Example: "  belfry gate list",
 		Args:    cobra.NoArgs,
 		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
@@ -211,7 +211,7 @@ func (c *cli) gateLine() *cobra.Command {
 		Use:   "line GATE",
 		Short: "List the runs that wait at a gate",
 		Long: `List the runs that wait at a gate, in the order in which they are let in. GATE may be the name of a job: then it is the line of the runs that wait until others
-of that job have ended. Where a gate has the same name, job:NAME is the job's. Where the job has a limit for each value of a key, --key chooses one of them; without it,
+of that job have ended. Where a gate has the same name, job:NAME is the job's. Where runs pass it by a key, --key chooses one of its values; without it,
 the lines of all values are listed, one after the other.`,
 		Example: `  belfry gate line report
   belfry gate line report -n 10

@@ -104,12 +104,15 @@ func when(j wire.Job) string {
 	return ""
 }
 
-// gatesOf names the gates that runs pass besides, with the units that they take where that is not one.
+// gatesOf names the gates that runs pass besides, with the units that they take where that is not one, and the key by which they pass.
 func gatesOf(uses []job.GateUse) string {
 	names := make([]string, len(uses))
 	for i, use := range uses {
 		if names[i] = use.Gate; use.Units > job.DefaultUnits {
 			names[i] += fmt.Sprintf(" (%d units)", use.Units)
+		}
+		if use.Key != "" {
+			names[i] += " for each " + use.Key
 		}
 	}
 	return strings.Join(names, ", ")

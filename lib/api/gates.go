@@ -29,7 +29,7 @@ type gatePut struct {
 type gateLine struct {
 	page
 	gatePath
-	Key string `query:"key" minLength:"1" maxLength:"8192" example:"acme" doc:"where the job has a limit for each value of a key: the value whose line is listed, as it is or as answers show it; without it, the lines of all values are, one after the other"`
+	Key string `query:"key" minLength:"1" maxLength:"8192" example:"acme" doc:"where runs pass the gate by a key: the value whose line is listed, as it is or as answers show it; without it, the lines of all values are, one after the other"`
 }
 
 type gateAnswer struct {

@@ -255,7 +255,7 @@ func (d desk) shown(ctx context.Context, r run.Run) Run {
 	s := Run{ID: r.ID.String(), Job: r.ID.Job, State: State(d.control.Shown(ctx, r).String()), Nominal: r.ID.Time(), Attempt: r.Attempt,
 		Started: instant(r.Started), Ended: instant(r.Ended)}
 	if y := r.Why; !y.IsZero() {
-		s.Why = (*Why)(wire.NewWhy(y.Code, y.Gate, gate.ShownKey(r.GateKey), y.Policy, y.InTheWay, r.Reason))
+		s.Why = (*Why)(wire.NewWhy(y.Code, y.Gate, gate.ShownKey(gate.WhyKey(r)), y.Policy, y.InTheWay, r.Reason))
 	}
 	for _, a := range r.Attempts {
 		if a.Error != "" {

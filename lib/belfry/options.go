@@ -170,6 +170,14 @@ func GateUnits(name string, n int) JobOption {
 	return JobOption{func(def *job.Definition) { def.Gates = append(def.Gates, job.GateUse{Gate: name, Units: n}) }}
 }
 
+// GateKey is [Gates] for one gate that counts, and has runs wait, for each value of a text with expressions by itself: by "${ .payload.customer }" as many units of a
+// customer as the gate's limit are in progress at once, over all jobs. The text is as that of [OverlapKey].
+func GateKey(name, key string) JobOption {
+	return JobOption{func(def *job.Definition) {
+		def.Gates = append(def.Gates, job.GateUse{Gate: name, Units: job.DefaultUnits, Key: key})
+	}}
+}
+
 // ExpiresAfter skips a run that has not started so long after its time, 1 s to 5 years: its Why has the code "expired". A run that was opened again by hand has its time
 // from then on, and one that has had an attempt never expires. Default: a run starts however late that is.
 func ExpiresAfter(d time.Duration) JobOption {

@@ -94,7 +94,7 @@ type Gate struct {
 	Units      int // how much of the limit they take
 	Waiting    int
 
-	Keys []KeyGate // where there is one for each value: those at which runs are in progress or wait, by their keys, at most MaxKeyGates
+	Keys []KeyGate // where runs pass it by a key: the values at which runs are in progress or wait, by their keys, at most MaxKeyGates
 	More bool      // there are more of them, or may be
 }
 
@@ -174,18 +174,10 @@ func (s *Service) namedGates(ctx context.Context, tenant, after string, limit in
 	if len(all) == 0 {
 		return nil, nil
 	}
-	keys := make([]store.Key, len(all))
-	for i, n := range all {
-		keys[i] = gate.ID{Tenant: tenant, Name: n.Name}.Item()
-	}
-	items, err := s.Store.Get(ctx, keys...)
-	if err != nil {
-		return nil, fmt.Errorf("read gates: %w", err)
-	}
 	gates := make([]Gate, len(all))
 	for i, n := range all {
-		gates[i].Named = n
-		if err := s.stand(ctx, &gates[i], tenant, n.Name, items[i:i+1]); err != nil {
+		var err error
+		if gates[i], err = s.Stands(ctx, n); err != nil {
 			return nil, err
 		}
 	}
@@ -224,7 +216,7 @@ func (s *Service) ownGates(ctx context.Context, tenant string, jobs []job.Job) (
 		gates[i].Job = j
 		of := items[i : i+1]
 		if j.Keyed {
-			page, err := s.Store.Query(ctx, gate.Gates(tenant, j.Name, GateLook))
+			page, err := s.Store.Query(ctx, gate.Gates(tenant, gate.Name(j.Name), GateLook))
 			if err != nil {
 				return nil, fmt.Errorf("read the gates of %s: %w", j.Name, err)
 			}
@@ -264,11 +256,12 @@ func (s *Service) Gate(ctx context.Context, tenant, name string) (Gate, error) {
 // Stands reads how a gate stands that has this definition.
 func (s *Service) Stands(ctx context.Context, n gate.Named) (Gate, error) {
 	shown := Gate{Named: n}
-	items, err := s.Store.Get(ctx, gate.ID{Tenant: n.Tenant, Name: n.Name}.Item())
+	page, err := s.Store.Query(ctx, gate.Gates(n.Tenant, n.Name, GateLook))
 	if err != nil {
 		return Gate{}, fmt.Errorf("read gate %s: %w", n.Name, err)
 	}
-	return shown, s.stand(ctx, &shown, n.Tenant, n.Name, items)
+	shown.More = page.Cursor != ""
+	return shown, s.stand(ctx, &shown, n.Tenant, n.Name, page.Items)
 }
 
 // existingGate reads the definition of a gate that has a name of its own.
@@ -347,8 +340,8 @@ func (g Gate) Name() string {
 	return gate.Name(g.Job.Name)
 }
 
-// GateLine lists the runs that wait at a gate, from the front of its line on. Where a job has a gate for each value of a key, key is that of one, as the
-// value or as gate.ShownKey shows it, and "" for all of them, one line after the other.
+// GateLine lists the runs that wait at a gate, from the front of its line on. Where jobs pass it by a key, key is one of its values, as that or as
+// gate.ShownKey shows it, and "" for all of them, one line after the other.
 func (s *Service) GateLine(ctx context.Context, tenant, name, key, cursor string, limit int) (runs []run.Run, next string, err error) {
 	keyed, err := s.hasLine(ctx, tenant, name, key)
 	if err != nil {
@@ -372,8 +365,7 @@ func (s *Service) GateLine(ctx context.Context, tenant, name, key, cursor string
 	limit = min(pageLimit(limit), store.MaxKeys)
 	lines := []store.Range{g.Line(limit)}
 	if key == "" && keyed {
-		jobName, _ := gate.OwnOf(name)
-		lines = append(lines, gate.KeyedLines(tenant, jobName, ""))
+		lines = append(lines, gate.KeyedLines(tenant, name, ""))
 	}
 	var items []store.Item
 	for i, line := range lines {
@@ -424,10 +416,7 @@ func (s *Service) hasLine(ctx context.Context, tenant, name, key string) (keyed 
 	of, own := gate.OwnOf(name)
 	if !own {
 		_, err := s.existingGate(ctx, tenant, name)
-		if err == nil && key != "" {
-			err = invalid.Field("key", key, "none: this gate has no key")
-		}
-		return false, err
+		return true, err // jobs may name it with a key, or without
 	}
 	j, err := s.jobOfGate(ctx, tenant, name, of)
 	return j.Keyed, err

@@ -316,3 +316,68 @@ func TestOnlyAWaitingRunIsReleased(t *testing.T) {
 		refused(t, err, control.CodeRunNotFound)
 	})
 }
+
+// Of a gate that runs pass by a key, the values that are in use are told, and the line of each.
+func TestTheValuesOfANamedGate(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.gated("acme", "customer", 1)
+		g.put("acme", "charge", passing(job.GateUse{Gate: "customer", Units: 1, Key: "${ .payload }"}))
+		waiting := map[string]run.Run{}
+		for i, value := range []string{"k8s", "a#b", "acme"} {
+			at := gate.Gate{Tenant: "acme", Name: "customer", Key: gate.KeyOf(value)}
+			now := time.Now()
+			r := run.Run{ID: run.RequestID("charge", now.UnixMilli()+int64(i), 7), Tenant: "acme", State: run.Queued, Generation: 1, Trigger: run.ByRequest}
+			r = r.JoinNamed("customer", at.Key, r.ID.Nominal, 0, 1, false, now.UnixMilli())
+			round := at.Begin()
+			round.Join(r, false)
+			ops, err := round.Puts(now, g.NewID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			op, err := round.Gate().Put(now, g.NewID())
+			if err == nil {
+				_, err = g.Store.Write(t.Context(), append(ops, op)...)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			waiting[value] = r
+		}
+		want := []control.KeyGate{{Key: "a#b", Waiting: 1}, {Key: "acme", Waiting: 1}, {Key: "k8s", Waiting: 1}}
+		one, err := g.Gate(t.Context(), "acme", "customer")
+		if err != nil || !slices.Equal(one.Keys, want) || one.Waiting != 3 || one.More {
+			t.Errorf("it stands as %+v, %v", one, err)
+		}
+		page, _, err := g.Gates(t.Context(), "acme", "", 10)
+		if err != nil || len(page) != 1 || !slices.Equal(page[0].Keys, want) {
+			t.Errorf("listed %+v, %v", page, err)
+		}
+		line := func(key, cursor string, limit int) (ids []run.ID, next string) {
+			runs, next, err := g.GateLine(t.Context(), "acme", "customer", key, cursor, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range runs {
+				ids = append(ids, r.ID)
+			}
+			return ids, next
+		}
+		for value, r := range waiting {
+			if ids, _ := line(value, "", 10); !slices.Equal(ids, []run.ID{r.ID}) {
+				t.Errorf("for %s wait %v", value, ids)
+			}
+		}
+		if ids, _ := line("nobody", "", 10); len(ids) != 0 {
+			t.Errorf("for nobody wait %v", ids)
+		}
+		first, next := line("", "", 2)
+		rest, _ := line("", next, 2)
+		if all := append(first, rest...); len(first) != 2 || !slices.Equal(all, []run.ID{waiting["a#b"].ID, waiting["acme"].ID, waiting["k8s"].ID}) {
+			t.Errorf("%v wait, and %v", first, rest)
+		}
+		shown, err := g.Run(t.Context(), "acme", waiting["a#b"].ID)
+		if err != nil || gate.Of(shown).Key != gate.KeyOf("a#b") {
+			t.Errorf("it waits at %+v, %v", gate.Of(shown), err)
+		}
+	})
+}

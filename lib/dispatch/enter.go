@@ -107,16 +107,23 @@ type way struct {
 	units int
 }
 
-// waysOf gives the gates that a run passes by its definition, from narrow to wide.
+// waysOf gives the gates that a run passes by its definition, from narrow to wide. Keyed has said by which keys.
 func waysOf(r run.Run, def job.Definition) []way {
 	var ways []way
 	if !def.Overlap.IsZero() {
 		ways = append(ways, way{gate.OwnGate(r), 1})
 	}
-	for _, use := range def.Gates {
-		ways = append(ways, way{gate.ID{Tenant: r.Tenant, Name: use.Gate}, max(1, use.Units)})
+	for i, use := range def.Gates {
+		at := gate.ID{Tenant: r.Tenant, Name: use.Gate}
+		if use.Key != "" {
+			if i >= len(r.NamedKeys) { // it has not been found out, so it has entered none
+				continue
+			}
+			at.Key = r.NamedKeys[i]
+		}
+		ways = append(ways, way{at, max(1, use.Units)})
 	}
-	slices.SortFunc(ways, func(a, b way) int { return gate.Compare(a.at.Name, b.at.Name) })
+	slices.SortFunc(ways, func(a, b way) int { return a.at.Compare(b.at) })
 	return ways
 }
 
@@ -337,9 +344,13 @@ func (d *Dispatcher) gateItem(of gate.ID, beside ...store.Key) (gate.Gate, []sto
 }
 
 func (d *Dispatcher) writeGate(round *gate.Round, beside ...store.Op) error {
-	op, err := round.Gate().Put(d.Now(), d.NewID())
+	g := round.Gate()
+	op, err := g.Put(d.Now(), d.NewID())
 	if err != nil {
 		return err
+	}
+	if g.Version == 0 && g.Key != "" && g.ID().IsNamed() { // whoever has changed the definition since has found no gate to write: see Redefined
+		beside = append(beside, store.Op{Kind: store.Check, Key: gate.NamedKey(g.Tenant, g.Name), If: store.At(store.Item{Version: g.Def.Version})})
 	}
 	ctx, cancel := d.brief()
 	defer cancel()

@@ -137,7 +137,7 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 			rank, past = gate.Forward(rank), true
 		}
 		if w.at.IsNamed() {
-			joining[i] = w.run.JoinNamed(w.at.Name, rank, named.Ahead(w.run.Priority), w.units, w.placed, now)
+			joining[i] = w.run.JoinNamed(w.at.Name, w.at.Key, rank, named.Ahead(w.run.Priority), w.units, w.placed, now)
 		} else {
 			joining[i] = w.run.Join(w.at.Name, rank, now)
 		}

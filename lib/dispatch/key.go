@@ -3,6 +3,8 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -15,26 +17,25 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
-// A job whose overlap has a key has a gate for each of its values. Which one a run passes is found out when it is about to enter, and is in its record once
-// that says that it waits or has started: so it leaves the gate that it has entered, whatever comes of the expression later. A run that has entered and of which no record says so
-// yet, since its worker has died, is asked again. All that a key reads is of the run's own generation, so it has the same value.
+// A gate that a job passes by a key is one for each of its values. Which ones a run passes is found out when it is about to enter, and is in its record once that says that it
+// waits or has started: so it leaves the gates that it has entered, whatever comes of the expressions later. A run that has entered and of which no record says so yet, since
+// its worker has died, is asked again. All that a key reads is of the run's own generation, so it has the same value.
 
-// Keyed gives a run that is due with the gate of its job that it is to enter, where there is one for each value of a key. False says that it has ended
-// instead, or that another has written it.
+// Keyed gives a run that is due with the keys of the gates that it is to enter, where it passes any by a key. False says that it has ended instead, or that another has
+// written it.
 //
-// Durable with false: the run's end, where its key cannot be told. With an error nothing is known.
+// Durable with false: the run's end, where a key cannot be told. With an error nothing is known.
 func (d *Dispatcher) Keyed(ctx context.Context, r run.Run, e *job.Edition) (keyed run.Run, ok bool, err error) {
-	key, err := d.keyOf(ctx, r, e)
+	keyed, err = d.keysOf(ctx, r, e)
 	var failed *expression.Failure
 	if !errors.As(err, &failed) {
-		r.GateKey = key
-		return r, err == nil, err
+		return keyed, err == nil, err
 	}
 	now, err := d.Clock()
 	if err != nil {
 		return r, false, err
 	}
-	ended, err := d.PutRun(ctx, r.Unkeyed(now, (&target.Failure{Kind: target.KindExpression, Permanent: true, Message: "overlap.key: " + failed.Message}).Error(), e.Def.Kept()), e.Def.On, now)
+	ended, err := d.PutRun(ctx, r.Unkeyed(now, (&target.Failure{Kind: target.KindExpression, Permanent: true, Message: failed.Message}).Error(), e.Def.Kept()), e.Def.On, now)
 	if overtaken := store.AsConflict(err) != nil; overtaken || err != nil {
 		if overtaken {
 			err = nil
@@ -53,54 +54,73 @@ func (d *Dispatcher) MayHold(ctx context.Context, r run.Run, e *job.Edition) run
 	if r.NamedGates = r.NamedGates || len(e.Def.Gates) > 0; r.Placed || !e.Def.Gated() {
 		return r
 	}
-	key, err := r.GateKey, error(nil)
-	if !r.Waits() || r.Wait.Gate != gate.Name(r.ID.Job) {
-		key, err = d.keyOf(ctx, r, e)
+	if !r.Waits() { // else its record says which
+		keyed, err := d.keysOf(ctx, r, e)
+		var failed *expression.Failure
+		if errors.As(err, &failed) {
+			return r // it has entered nothing
+		}
+		if err != nil {
+			d.Log.WarnContext(ctx, "at which gate a run has been is not known: who waits for it is left to a check", "tenant", r.Tenant, "run", r.ID.String(), "error", err)
+			return r
+		}
+		r = keyed
 	}
-	var failed *expression.Failure
-	if errors.As(err, &failed) {
-		return r // it has entered nothing
-	}
-	if err != nil {
-		d.Log.WarnContext(ctx, "at which gate a run has been is not known: who waits for it is left to a check", "tenant", r.Tenant, "run", r.ID.String(), "error", err)
-		return r
-	}
-	r.Placed, r.GateKey = true, key
+	r.Placed = true
 	return r
 }
 
-// keyOf gives the key of the gate that a run is to enter, "" where its job has one for all. An error is an *expression.Failure where it is so for ever.
-func (d *Dispatcher) keyOf(ctx context.Context, r run.Run, e *job.Edition) (string, error) {
-	if r.GateKey != "" || e.Def.Overlap.Key == "" {
-		return r.GateKey, nil
+// keysOf gives a run with the keys of the gates that it is to enter, those that its record does not have. An error is an *expression.Failure where it is so for ever.
+func (d *Dispatcher) keysOf(ctx context.Context, r run.Run, e *job.Edition) (run.Run, error) {
+	if !e.Def.Keyed() || r.GateKey != "" || len(r.NamedKeys) > 0 { // they are written together
+		return r, nil
 	}
-	key, err := e.Key()
+	keys, err := e.Keys()
 	if err != nil {
-		return "", &expression.Failure{Message: err.Error()} // a newer version of Belfry took it
+		return r, &expression.Failure{Message: err.Error()} // a newer version of Belfry took it
 	}
-	input, err := d.keyInput(ctx, r, e.Def, key)
+	input, err := d.keyInput(ctx, r, e.Def, keys)
 	if err != nil {
-		return "", err
+		return r, err
 	}
-	var value string
-	err = d.Evaluating(ctx, r.Tenant, r.ID, func(ctx context.Context) (err error) {
-		value, err = key.Eval(ctx, input)
-		return err
+	err = d.Evaluating(ctx, r.Tenant, r.ID, func(ctx context.Context) error {
+		value := func(field string, key *expression.Key) (string, error) {
+			if key == nil {
+				return "", nil
+			}
+			value, err := key.Eval(ctx, input)
+			var failed *expression.Failure
+			if errors.As(err, &failed) {
+				return "", &expression.Failure{Message: field + ": " + failed.Message}
+			}
+			return gate.KeyOf(value), err
+		}
+		var err error
+		if r.GateKey, err = value("overlap.key", keys.Own); err != nil {
+			return err
+		}
+		named := make([]string, len(keys.Gates))
+		for i, key := range keys.Gates {
+			if named[i], err = value(fmt.Sprintf("gates[%d].key", i), key); err != nil {
+				return err
+			}
+			if named[i] != "" {
+				r.NamedKeys = named
+			}
+		}
+		return nil
 	})
-	if err != nil {
-		return "", err
-	}
-	return gate.KeyOf(value), nil
+	return r, err
 }
 
-// keyInput is what a key reads of a run. The payload is read only where the key names it: one that is kept apart costs a request.
-func (d *Dispatcher) keyInput(ctx context.Context, r run.Run, def job.Definition, key *expression.Key) (map[string]any, error) {
+// keyInput is what keys read of a run. The payload is read only where one of them names it: one that is kept apart costs a request.
+func (d *Dispatcher) keyInput(ctx context.Context, r run.Run, def job.Definition, keys job.Keys) (map[string]any, error) {
 	labels := map[string]any{}
 	for name, value := range def.Labels {
 		labels[name] = value
 	}
 	input := map[string]any{"job": r.ID.Job, "labels": labels, "nominal_time": timeShown(r.ID), "payload": nil}
-	if !key.ReadsPayload() {
+	if !slices.ContainsFunc(append([]*expression.Key{keys.Own}, keys.Gates...), func(key *expression.Key) bool { return key != nil && key.ReadsPayload() }) {
 		return input, nil
 	}
 	data, err := payloadOf(r, def, func(key, what string) ([]byte, error) {
@@ -126,17 +146,29 @@ func (d *Dispatcher) keyInput(ctx context.Context, r run.Run, def job.Definition
 func (d *Dispatcher) refresh(ctx context.Context, unended []run.Run, now int64) {
 	seen := map[gate.ID]bool{}
 	for _, r := range unended {
-		at := gate.OwnGate(r)
-		if at.Key == "" || seen[at] || now < gate.Ages(max(r.Created, r.ID.Nominal)) {
+		if r.GateKey == "" && len(r.NamedKeys) == 0 || now < gate.Ages(max(r.Created, r.ID.Nominal)) {
 			continue
 		}
-		seen[at] = true
-		round, err := d.readGate(at)
-		if err == nil && round.Gate().Fades(d.Now()) {
-			err = d.writeGate(round)
+		at := []gate.ID{gate.OwnGate(r)}
+		var err error
+		if len(r.NamedKeys) > 0 {
+			at, err = d.gatesOf(ctx, r)
 		}
-		if err != nil && store.AsConflict(err) == nil { // else another has written it
-			d.Log.WarnContext(ctx, "a gate is not written anew yet", "gate", at.Name, "run", r.ID.String(), "error", err)
+		for _, at := range at {
+			if at.Key == "" || seen[at] {
+				continue
+			}
+			seen[at] = true
+			round, failed := d.readGate(at)
+			if failed == nil && round.Gate().Fades(d.Now()) {
+				failed = d.writeGate(round)
+			}
+			if store.AsConflict(failed) == nil { // else another has written it
+				err = errors.Join(err, failed)
+			}
+		}
+		if err != nil {
+			d.Log.WarnContext(ctx, "a gate is not written anew yet", "run", r.ID.String(), "error", err)
 		}
 	}
 }

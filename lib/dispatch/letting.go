@@ -131,7 +131,7 @@ func (l *letting) limit() int {
 func (l *letting) leave(ctx context.Context) error {
 	var left []run.Run
 	for _, g := range l.calling.gone {
-		if g.Wait.Gate == l.calling.at.Name {
+		if g.Wait.Gate == l.calling.at.Name && (!l.named() || g.Wait.Key == l.calling.at.Key) {
 			left = append(left, g)
 		}
 		if l.round.Leave(g) {
@@ -322,7 +322,7 @@ func (l *letting) leaveNarrower() {
 		ctx, cancel := l.brief()
 		ways, err := l.gatesOf(ctx, r)
 		for _, at := range ways {
-			if gate.Compare(at.Name, l.calling.at.Name) < 0 {
+			if at.Compare(l.calling.at) < 0 {
 				err = errors.Join(err, l.call(ctx, &calling{at: at, gone: []run.Run{r}}))
 			}
 		}
@@ -409,7 +409,7 @@ func (l *letting) write() error {
 
 // gauge shows how a gate that has series of its own stands. All others together have none: what each process last saw of each does not add up.
 func (d *Dispatcher) gauge(g gate.Gate, labels map[string]string) {
-	if !g.ID().IsNamed() && (!gate.OwnSeries(labels) || g.Key != "") { // of the gates of several values, none shows how they all stand
+	if g.Key != "" || !g.ID().IsNamed() && !gate.OwnSeries(labels) { // of the gates of several values, none shows how they all stand
 		return
 	}
 	name := d.Metrics.Gate(g.Name, true)

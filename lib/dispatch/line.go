@@ -96,43 +96,58 @@ const lineKeys = 1000
 // names, or has named before.
 func (d *Dispatcher) LetInAll(ctx context.Context, j job.Job, before ...job.GateUse) error {
 	err := d.LetIn(ctx, gate.Own(j.Tenant, j.Name))
-	seen := map[string]bool{}
+	type named struct {
+		gate  string
+		keyed bool
+	}
+	seen := map[named]bool{}
 	for _, use := range slices.Concat(j.Def.Gates, before) {
-		if !seen[use.Gate] {
-			seen[use.Gate] = true
-			err = errors.Join(err, d.LetIn(ctx, gate.ID{Tenant: j.Tenant, Name: use.Gate}))
+		switch one := (named{use.Gate, use.Key != ""}); {
+		case seen[one]:
+			continue
+		case one.keyed:
+			err = errors.Join(err, d.letInValues(ctx, j.Tenant, one.gate))
+			seen[one] = true
+		default:
+			err = errors.Join(err, d.LetIn(ctx, gate.ID{Tenant: j.Tenant, Name: one.gate}))
+			seen[one] = true
 		}
 	}
-	if !j.Keyed {
-		return err
+	if j.Keyed {
+		err = errors.Join(err, d.letInValues(ctx, j.Tenant, gate.Name(j.Name)))
 	}
+	return err
+}
+
+// letInValues is LetIn at the gates of a name at which runs wait for values of a key.
+func (d *Dispatcher) letInValues(ctx context.Context, tenant, name string) (err error) {
 	after := ""
 	for range lineKeys {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		key, failed := d.nextLine(ctx, j, after)
+		key, failed := d.nextLine(ctx, tenant, name, after)
 		if failed != nil || key == "" {
 			return errors.Join(err, failed)
 		}
-		err = errors.Join(err, d.LetIn(ctx, gate.ID{Tenant: j.Tenant, Name: gate.Name(j.Name), Key: key}))
+		err = errors.Join(err, d.LetIn(ctx, gate.ID{Tenant: tenant, Name: name, Key: key}))
 		after = key
 	}
-	d.Log.WarnContext(ctx, "runs wait for more values of the key than an edit lets in: the others are left to their checks", "job", j.Name)
+	d.Log.WarnContext(ctx, "runs wait for more values of a key than an edit lets in: the others are left to their checks", "gate", name)
 	return err
 }
 
-// nextLine finds the next key of a job for which runs wait, "" for none.
-func (d *Dispatcher) nextLine(ctx context.Context, j job.Job, after string) (string, error) {
-	for r := gate.KeyedLines(j.Tenant, j.Name, after); ; {
+// nextLine finds the next key of the gates of a name for which runs wait, "" for none.
+func (d *Dispatcher) nextLine(ctx context.Context, tenant, name, after string) (string, error) {
+	for r := gate.KeyedLines(tenant, name, after); ; {
 		page, err := d.Store.Query(ctx, r)
 		if err != nil {
-			return "", fmt.Errorf("read the lines of %s: %w", j.Name, err)
+			return "", fmt.Errorf("read the lines of %s: %w", name, err)
 		}
 		for _, item := range page.Items {
-			p, err := gate.PlaceFromItem(gate.Name(j.Name), item)
-			if err == nil && p.Gate != "" {
-				return p.Gate, nil
+			p, err := gate.PlaceFromItem(name, item)
+			if err == nil && p.Key != "" {
+				return p.Key, nil
 			}
 			d.Log.ErrorContext(ctx, "a place in a line is unreadable", "key", item.Key.String(), "error", err)
 		}

@@ -21,7 +21,31 @@ const gateTries = 20
 // Durable then: the gate, written under the definition, which whoever has read the one before meets. A crash before it leaves a definition that holds for all who read
 // it from now on. Where there was none, runs that have found none pass still, and are not counted.
 func (d *Dispatcher) Redefined(ctx context.Context, n gate.Named) error {
-	at := gate.ID{Tenant: n.Tenant, Name: n.Name}
+	if err := d.redefine(ctx, gate.ID{Tenant: n.Tenant, Name: n.Name}); err != nil {
+		return err
+	}
+	of := gate.Keyed(n.Tenant, n.Name, "", lineLook)
+	for keys := 0; keys < lineKeys; {
+		page, err := d.Store.Query(ctx, of)
+		if err != nil {
+			return fmt.Errorf("read the gates of the values of %s: %w", n.Name, err)
+		}
+		for _, item := range page.Items {
+			if err := d.redefine(ctx, gate.ID{Tenant: n.Tenant, Name: n.Name, Key: gate.KeyAt(item.Sort)}); err != nil {
+				return err
+			}
+		}
+		if of.Cursor = page.Cursor; of.Cursor == "" {
+			return nil
+		}
+		keys += len(page.Items)
+	}
+	d.Log.WarnContext(ctx, "a gate has more values of a key than a change writes: at the others it holds once the next run enters, and whoever waits is left to checks", "gate", n.Name)
+	return nil
+}
+
+// redefine writes a gate under its definition as it stands, and lets in whoever can be by that.
+func (d *Dispatcher) redefine(ctx context.Context, at gate.ID) error {
 	err := d.changeGate(ctx, at, func() error {
 		g, _, err := d.gateItem(at)
 		if err != nil {
@@ -29,6 +53,9 @@ func (d *Dispatcher) Redefined(ctx context.Context, n gate.Named) error {
 		}
 		if err := d.define(&g); err != nil { // another change may have come since n: nothing older may be written over it
 			return err
+		}
+		if g.Key != "" && g.Version == 0 { // cleaned up since: whoever is first to enter writes it by what the definition says then
+			return nil
 		}
 		if g.Under != 0 && g.Current() { // whoever decided under another definition meets what was written under this one
 			return nil
@@ -151,7 +178,7 @@ func widerThan(r run.Run, def job.Definition, at gate.ID) (wider []gate.ID) {
 		return nil
 	}
 	for _, way := range waysOf(r, def) {
-		if gate.Compare(at.Name, way.at.Name) < 0 {
+		if at.Compare(way.at) < 0 {
 			wider = append(wider, way.at)
 		}
 	}

@@ -104,7 +104,7 @@ func (s *several) run(name string, n int, change func(run.Run) run.Run) run.Run 
 // comes has a run enter its gates, as it stands.
 func (s *several) comes(name string, n int) dispatch.Entrance {
 	s.t.Helper()
-	r := s.run(name, n, nil)
+	r := s.keyed(s.run(name, n, nil))
 	came, err := s.Enter(s.t.Context(), r, r.ID.Nominal, s.defs[name])
 	if err != nil {
 		s.t.Fatal(err)
@@ -112,10 +112,26 @@ func (s *several) comes(name string, n int) dispatch.Entrance {
 	return came
 }
 
+// keyed is a run with the keys of its gates, as whoever delivers it has it.
+func (s *several) keyed(r run.Run) run.Run {
+	s.t.Helper()
+	e, err := s.Book.Edition(s.t.Context(), "default", r.ID.Job, r.Generation)
+	if errors.Is(err, job.ErrNotFound) {
+		return r
+	}
+	if err == nil {
+		r, _, err = s.Keyed(s.t.Context(), r, e)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
 // over ends a run that has passed its gates, and tells these.
 func (s *several) over(name string, n int) {
 	s.t.Helper()
-	r := started(s.run(name, n, nil))
+	r := started(s.keyed(s.run(name, n, nil)))
 	r.Placed, r.NamedGates = true, len(s.defs[name].Gates) > 0
 	ended := s.write(r.Succeed(then, run.Ref{}, "", run.Limits{Retention: 24 * time.Hour}))
 	if err := s.Left(s.t.Context(), ended); err != nil {
@@ -126,13 +142,17 @@ func (s *several) over(name string, n int) {
 // who gives which runs hold places at the gate, and which wait there, by its line.
 func (s *several) who() (in, line []string) {
 	s.t.Helper()
+	return s.whoAt(gate.ID{Tenant: "default", Name: "stripe"})
+}
+
+func (s *several) whoAt(at gate.ID) (in, line []string) {
+	s.t.Helper()
 	name := func(id run.ID) string { return fmt.Sprint(id.Job, (id.Nominal-s.now.UnixMilli())/1000) }
-	at := gate.ID{Tenant: "default", Name: "stripe"}
 	items, err := s.Store.Get(context.Background(), at.Item())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	g, err := gate.FromItem("default", "stripe", items[0])
+	g, err := gate.FromItem("default", at.Name, items[0])
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -145,7 +165,7 @@ func (s *several) who() (in, line []string) {
 		s.t.Fatal(err)
 	}
 	for _, item := range page.Items {
-		p, err := gate.PlaceFromItem("stripe", item)
+		p, err := gate.PlaceFromItem(at.Name, item)
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -66,14 +66,14 @@ func Records() map[string]any {
 
 // FromItem reads a gate of that name. An item that is not there gives one without entries, of version 0.
 func FromItem(tenant, name string, item store.Item) (Gate, error) {
-	g := Gate{Tenant: tenant, Name: name, Key: keyFrom(item.Sort)}
+	g := Gate{Tenant: tenant, Name: name, Key: KeyAt(item.Sort)}
 	if !item.Exists() {
 		return g, nil
 	}
 	if err := record.Decode(item.Value, &g); err != nil {
 		return Gate{}, fmt.Errorf("gate %s: %w", name, err)
 	}
-	g.Tenant, g.Name, g.Key, g.Version, g.Expires = tenant, name, keyFrom(item.Sort), item.Version, item.Expires
+	g.Tenant, g.Name, g.Key, g.Version, g.Expires = tenant, name, KeyAt(item.Sort), item.Version, item.Expires
 	if err := g.unpack(); err != nil {
 		return Gate{}, fmt.Errorf("gate %s: %w", name, err)
 	}

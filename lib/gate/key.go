@@ -12,7 +12,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
-// ID names a gate: one that jobs name, or a job's own, or where the job has one for each value of a key, that of a value.
+// ID names a gate: one that jobs name, or a job's own, or where a job passes it by a key, that of a value of the key.
 type ID struct {
 	Tenant string
 	Name   string // job:NAME for a job's own
@@ -34,7 +34,7 @@ func (i ID) IsNamed() bool { return !strings.HasPrefix(i.Name, ownPrefix) }
 // Of is the gate that a run names as the one where it waits, or of its job's own gates the one where it has been let in.
 func Of(r run.Run) ID {
 	if r.Waits() && r.Wait.Gate != Name(r.ID.Job) {
-		return ID{Tenant: r.Tenant, Name: r.Wait.Gate}
+		return ID{r.Tenant, r.Wait.Gate, r.Wait.Key}
 	}
 	return OwnGate(r)
 }
@@ -42,9 +42,10 @@ func Of(r run.Run) ID {
 // OwnGate is the own gate of a run's job that the run is at, or enters.
 func OwnGate(r run.Run) ID { return ID{r.Tenant, Name(r.ID.Job), r.GateKey} }
 
-// Compare orders gates of one run as it passes them, from narrow to wide: its job's own, then named ones by their names.
-func Compare(a, b string) int {
-	return cmp.Or(-compareBool(strings.HasPrefix(a, ownPrefix), strings.HasPrefix(b, ownPrefix)), strings.Compare(a, b))
+// Compare orders gates of one tenant as runs pass them, from narrow to wide: the own ones of jobs, then named ones of a value, then those of all, each by their
+// names. It is one order for all runs, whatever their definitions say.
+func (i ID) Compare(o ID) int {
+	return cmp.Or(compareBool(i.IsNamed(), o.IsNamed()), -compareBool(i.Key != "", o.Key != ""), strings.Compare(i.Name, o.Name), strings.Compare(i.Key, o.Key))
 }
 
 func compareBool(a, b bool) int {
@@ -106,7 +107,7 @@ var (
 // all is where the gate of all runs stands, before those of values.
 const all = "-"
 
-// Item is where the gate stands. All own gates of a job are in one partition.
+// Item is where the gate stands. All gates of a name are in one partition.
 func (i ID) Item() store.Key {
 	sort := all
 	if i.Key != "" {
@@ -115,17 +116,35 @@ func (i ID) Item() store.Key {
 	return store.Key{Partition: "gate#" + i.Tenant + "#" + i.Name, Sort: sort}
 }
 
-// keyFrom gives the key of the gate that stands at a sort key.
-func keyFrom(sort string) string {
+// KeyAt gives the key of the gate that stands at a sort key.
+func KeyAt(sort string) string {
 	if sort == all {
 		return ""
 	}
 	return unescape.Replace(sort)
 }
 
-// Gates are the items of all own gates of a job: that of all runs first, then those of values by their keys.
-func Gates(tenant, job string, limit int) store.Range {
-	return store.Range{Partition: Own(tenant, job).Item().Partition, Limit: limit}
+// Gates are the items of all gates of a name: that of all runs first, then those of values by their keys.
+func Gates(tenant, name string, limit int) store.Range {
+	return store.Range{Partition: ID{Tenant: tenant, Name: name}.Item().Partition, Limit: limit}
+}
+
+// Keyed are those of them that are of values, behind that of a key, or with "" all.
+func Keyed(tenant, name, after string, limit int) store.Range {
+	r := Gates(tenant, name, limit)
+	r.From = all + "\x00"
+	if after != "" {
+		r.From = escape.Replace(after) + "\x00"
+	}
+	return r
+}
+
+// WhyKey is the key of the gate that skipped a run, "" where that is the gate of all.
+func WhyKey(r run.Run) string {
+	if r.Why.Gate == Name(r.ID.Job) {
+		return r.GateKey
+	}
+	return r.Why.Key
 }
 
 // InKeyedLine tells of the sort key of a place whether that is in the line of a value's gate.
@@ -133,7 +152,7 @@ func InKeyedLine(sort string) bool {
 	return strings.HasPrefix(sort, literal) || strings.HasPrefix(sort, hashed)
 }
 
-// lines is the partition of the gate's line. The lines of all values of a job are in one: before begins the sort keys of this one.
+// lines is the partition of the gate's line. The lines of all values of a name are in one: before begins the sort keys of this one.
 func (i ID) lines() string {
 	partition := "line#" + i.Tenant + "#" + i.Name
 	if i.Key != "" {
@@ -149,11 +168,11 @@ func (i ID) before() string {
 	return escape.Replace(i.Key) + "#"
 }
 
-// KeyedLines finds the next line of a value's gate, behind that of a key, or with "" the first: the first place in the range is one of it.
-func KeyedLines(tenant, job, after string) store.Range {
-	r := store.Range{Partition: ID{tenant, Name(job), literal}.lines(), Limit: 1}
+// KeyedLines finds the next line of a value's gate of that name, behind that of a key, or with "" the first: the first place in the range is one of it.
+func KeyedLines(tenant, name, after string) store.Range {
+	r := store.Range{Partition: ID{tenant, name, literal}.lines(), Limit: 1}
 	if after != "" {
-		r.From = past(ID{tenant, Name(job), after}.before())
+		r.From = past(ID{tenant, name, after}.before())
 	}
 	return r
 }

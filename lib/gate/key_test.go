@@ -98,7 +98,7 @@ func TestG3_ALineIsThatOfOneValue(t *testing.T) {
 	}
 	found := map[string]bool{}
 	for after := ""; ; {
-		line := in(gate.KeyedLines("acme", "report", after))
+		line := in(gate.KeyedLines("acme", "job:report", after))
 		if len(line) == 0 {
 			break
 		}

@@ -16,24 +16,26 @@ import (
 type Place struct {
 	Rank int64 // of run.Wait
 	Run  run.ID
-	Gate string // run.Run.GateKey, in the line of an own gate of its job
+	Key  string // the key of the gate, "" where that is the gate of all
 	Line string // the name of the gate where that is a named one, "" for an own gate of its job
 }
 
 // PlaceOf is the place that a waiting run names. One that it does not name any more is of nobody.
 func PlaceOf(r run.Run) Place {
-	if at := Of(r); at.IsNamed() {
-		return Place{Rank: r.Wait.Rank - r.Wait.Ahead, Run: r.ID, Line: at.Name}
+	at := Of(r)
+	p := Place{Rank: r.Wait.Rank - r.Wait.Ahead, Run: r.ID, Key: at.Key}
+	if at.IsNamed() {
+		p.Line = at.Name
 	}
-	return Place{Rank: r.Wait.Rank - r.Wait.Ahead, Run: r.ID, Gate: r.GateKey}
+	return p
 }
 
 // at is the gate in whose line the place is.
 func (p Place) at(tenant string) ID {
 	if p.Line != "" {
-		return ID{Tenant: tenant, Name: p.Line}
+		return ID{tenant, p.Line, p.Key}
 	}
-	return ID{tenant, Name(p.Run.Job), p.Gate}
+	return ID{tenant, Name(p.Run.Job), p.Key}
 }
 
 // Named tells whether a run, as it stands, waits at this place.
@@ -89,8 +91,8 @@ func PlaceFromItem(name string, item store.Item) (Place, error) {
 		}
 		sort, job = sort[:at], sort[at+1:]
 	}
-	if before, rest, ok := strings.Cut(sort, "#"); ok && own && InKeyedLine(sort) {
-		sort, key = rest, keyFrom(before)
+	if before, rest, ok := strings.Cut(sort, "#"); ok && InKeyedLine(sort) {
+		sort, key = rest, KeyAt(before)
 	}
 	parts := strings.SplitN(sort, "#", 2)
 	rank, err := strconv.ParseInt(parts[0], 10, 64)
@@ -101,7 +103,7 @@ func PlaceFromItem(name string, item store.Item) (Place, error) {
 	if err != nil {
 		return Place{}, fmt.Errorf("place in the line of %s: %w", name, err)
 	}
-	return Place{Rank: rank, Run: id, Gate: key, Line: line}, nil
+	return Place{Rank: rank, Run: id, Key: key, Line: line}, nil
 }
 
 // Line is the part of the line that lies behind what was let in, from the front on.

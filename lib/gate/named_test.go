@@ -108,9 +108,13 @@ func TestG1_G5_WhoWaitsElsewhereHoldsAPlace(t *testing.T) {
 			}
 		}
 	}
-	for _, pair := range [][2]string{{"job:z", "a"}, {"a", "b"}, {"A", "a"}} {
-		if gate.Compare(pair[0], pair[1]) >= 0 || gate.Compare(pair[1], pair[0]) <= 0 || gate.Compare(pair[0], pair[0]) != 0 {
-			t.Errorf("%s is not passed before %s", pair[0], pair[1])
+	for _, pair := range [][2]gate.ID{
+		{{Name: "job:z"}, {Name: "a"}}, {{Name: "a"}, {Name: "b"}}, {{Name: "A"}, {Name: "a"}},
+		{{Name: "job:z"}, {Name: "a", Key: "=x"}}, {{Name: "job:z", Key: "=x"}, {Name: "a", Key: "=x"}}, {{Name: "z", Key: "=z"}, {Name: "a"}},
+		{{Name: "a", Key: "=z"}, {Name: "b", Key: "=x"}}, {{Name: "a", Key: "=x"}, {Name: "a", Key: "=y"}},
+	} {
+		if a, b := pair[0], pair[1]; a.Compare(b) >= 0 || b.Compare(a) <= 0 || a.Compare(a) != 0 {
+			t.Errorf("%v is not passed before %v", a, b)
 		}
 	}
 }
@@ -121,7 +125,7 @@ func TestG3_PlacesInTheLineOfANamedGate(t *testing.T) {
 	fifo := stripe(1)
 	fifo.Def.Def.Order = gate.OrderFIFO
 	join := func(g gate.Gate, r run.Run, p queue.Priority) run.Run {
-		return r.JoinNamed("stripe", r.ID.Nominal, g.Ahead(p), 1, false, nominal)
+		return r.JoinNamed("stripe", "", r.ID.Nominal, g.Ahead(p), 1, false, nominal)
 	}
 	minute := func(n int) run.Run { return fireOf("b", n*60) }
 	line := []run.Run{
@@ -160,7 +164,7 @@ func TestG3_PlacesInTheLineOfANamedGate(t *testing.T) {
 // Whoever is first in line and wants more than is free blocks those behind, and a closed gate lets nobody in. Where there is no definition, all are let in, and none
 // is counted.
 func TestG3_TheHeadOfALineBlocks(t *testing.T) {
-	head := fireOf("b", 1).JoinNamed("stripe", nominal, 0, 2, false, nominal)
+	head := fireOf("b", 1).JoinNamed("stripe", "", nominal, 0, 2, false, nominal)
 	g := waiting(stripe(2, fireOf("a", 0)), head)
 	if got := g.Begin().Call(gate.PlaceOf(head), head, 2); got != gate.NoRoom {
 		t.Errorf("a head that wants two units where one is free is told %d", got)

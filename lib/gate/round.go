@@ -231,6 +231,9 @@ func (r *Round) Gate() Gate {
 // there is in the way.
 func (r *Round) Why(policy job.OverlapPolicy, waiting []run.ID) run.Why {
 	why := run.Why{Code: run.WhyOverlap, Gate: r.gate.Name, Policy: string(policy)}
+	if r.gate.ID().IsNamed() {
+		why.Key = r.gate.Key
+	}
 	holders := r.gate.Entries
 	switch {
 	case r.Closed():

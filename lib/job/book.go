@@ -39,18 +39,31 @@ type Edition struct {
 	fault  error
 
 	keying   sync.Once
-	key      *expression.Key
+	keys     Keys
 	keyFault error
 }
 
-// Key is the key of the job's overlap, nil where it has none. An error is an *expression.Error.
-func (e *Edition) Key() (*expression.Key, error) {
+// Keys are the keys by which runs of a job pass gates; nil for a gate that they pass without one.
+type Keys struct {
+	Own   *expression.Key   // of the job's overlap
+	Gates []*expression.Key // of each of Definition.Gates
+}
+
+// Keys are those of the definition. An error is an *expression.Error: a newer version took what this one does not.
+func (e *Edition) Keys() (Keys, error) {
 	e.keying.Do(func() {
-		if text := e.Def.Overlap.Key; text != "" {
-			e.key, e.keyFault = expression.ParseKey(text)
+		parse := func(text string) (key *expression.Key) {
+			if text != "" && e.keyFault == nil {
+				key, e.keyFault = expression.ParseKey(text)
+			}
+			return key
+		}
+		e.keys.Own = parse(e.Def.Overlap.Key)
+		for _, use := range e.Def.Gates {
+			e.keys.Gates = append(e.keys.Gates, parse(use.Key))
 		}
 	})
-	return e.key, e.keyFault
+	return e.keys, e.keyFault
 }
 
 // Made is what is made of the edition once, by whoever asks first, and kept with it: all who ask want the same.

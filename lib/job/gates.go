@@ -12,10 +12,13 @@ import (
 )
 
 // GateUse says that a job's runs pass a gate that has a name of its own, and how much of its limit each of them takes. In JSON it is the name of the gate,
-// or an object with the gate and the units.
+// or an object with the gate and the rest.
 type GateUse struct {
 	Gate  string `json:"gate" cbor:"1,keyasint" minLength:"1" maxLength:"64" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" example:"stripe" doc:"the name of the gate, which must exist"`
 	Units int    `json:"units,omitempty" cbor:"2,keyasint,omitempty" minimum:"1" maximum:"1000" example:"2" doc:"how many of the gate's units each run of the job takes, 1 by default"`
+
+	// Key is as Overlap.Key: limit and line are those of each of its values by itself, over all jobs that pass the gate by the same values.
+	Key string `json:"key,omitempty" cbor:"3,keyasint,omitempty" minLength:"1" maxLength:"1024" example:"${ .payload.customer }" doc:"a text with expressions, such as ${ .payload.customer }: the gate has its limit and its line for each value by itself, over all jobs that name it with a key. It reads .payload, .job, .labels and .nominal_time. Where it fails, or gives null, an array or an object, the run fails"`
 }
 
 // The bounds of Definition.Gates.
@@ -37,7 +40,7 @@ type GateUseForm GateUse
 
 // MarshalJSON gives the name of the gate, or an object where that does not say all.
 func (u GateUse) MarshalJSON() ([]byte, error) {
-	if u.Units == 0 || u.Units == DefaultUnits {
+	if u.Key == "" && (u.Units == 0 || u.Units == DefaultUnits) {
 		return json.Marshal(u.Gate)
 	}
 	return json.Marshal(GateUseForm(u))
@@ -55,7 +58,7 @@ func (u *GateUse) UnmarshalJSON(data []byte) error {
 		form.Units = DefaultUnits // as the name alone says
 	}
 	if err != nil {
-		return errors.New(`want the name of a gate, such as "stripe", or {"gate": "stripe", "units": 2}`)
+		return errors.New(`want the name of a gate, such as "stripe", or {"gate": "stripe", "units": 2, "key": "${ .payload.customer }"}`)
 	}
 	*u = GateUse(form)
 	return nil
@@ -89,6 +92,9 @@ func (d Definition) validateGates() error {
 		}
 		if u.Units < 1 || u.Units > MaxUnits {
 			wrong = append(wrong, invalid.Field(field+".units", strconv.Itoa(u.Units), fmt.Sprintf("1 to %d", MaxUnits)))
+		}
+		if u.Key != "" {
+			wrong = append(wrong, checkKey(field+".key", u.Key))
 		}
 	}
 	return errors.Join(wrong...)

@@ -41,6 +41,10 @@ func TestGates(t *testing.T) {
 		`["a", "b", {"gate": "a", "units": 2}]`:   {refused: "gates[2].gate", want: "each gate once"},
 		`[{"gate": "a", "units": 1001}]`:          {refused: "gates[0].units", want: "1 to 1000"},
 		`["b", {"gate": "a", "units": -1}]`:       {refused: "gates[1].units", want: "1 to 1000"},
+
+		`[{"gate": "a", "key": "${ .payload.customer }"}]`: {shown: `[{"gate":"a","units":1,"key":"${ .payload.customer }"}]`},
+		`["b", {"gate": "a", "key": "acme"}]`:              {refused: "gates[1].key", want: "${"},
+		`[{"gate": "a", "key": "${ .steps.x }"}]`:          {refused: "gates[0].key", want: ".payload"},
 	} {
 		t.Run(said, func(t *testing.T) {
 			def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "x"}}}

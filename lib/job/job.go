@@ -69,7 +69,7 @@ type Definition struct {
 	ExpiresAfter schedule.Duration `json:"expires_after,omitempty" cbor:"16,keyasint,omitempty" example:"10m" doc:"a run that has not started so long after its time is skipped; without it, it starts however late that is"`
 
 	// Gates are the gates with names of their own that its runs pass besides the job's own, at most MaxGates, each once.
-	Gates []GateUse `json:"gates,omitempty" cbor:"17,keyasint,omitempty" maxItems:"8" doc:"gates that each run passes before it starts, beside the limit of overlap: names, or objects with units. Gates are made by PUT /v1/gates/{gate}. Not for a job with a workflow"`
+	Gates []GateUse `json:"gates,omitempty" cbor:"17,keyasint,omitempty" maxItems:"8" doc:"gates that each run passes before it starts, beside the limit of overlap: names, or objects with units and a key. Gates are made by PUT /v1/gates/{gate}. Not for a job with a workflow"`
 
 	On Callbacks `json:"on,omitzero" cbor:"15,keyasint,omitzero" doc:"which job is called when a run has ended, or when fires were missed"`
 }

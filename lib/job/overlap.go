@@ -63,6 +63,11 @@ func (o Overlap) IsZero() bool { return o == Overlap{} }
 // Gated tells whether runs of the job pass any gate: its own, or one that it names.
 func (d Definition) Gated() bool { return !d.Overlap.IsZero() || len(d.Gates) > 0 }
 
+// Keyed tells whether runs of the job pass any gate by a key.
+func (d Definition) Keyed() bool {
+	return d.Overlap.Key != "" || slices.ContainsFunc(d.Gates, func(u GateUse) bool { return u.Key != "" })
+}
+
 // Waiting is how many runs may wait in line; any number where that is not bounded.
 func (o Overlap) Waiting() (most int, bounded bool) {
 	switch {
@@ -142,19 +147,21 @@ func (o Overlap) validate() error {
 		wrong = append(wrong, o.refusePolicy())
 	}
 	if o.Key != "" {
-		wrong = append(wrong, o.checkKey())
+		if o.Policy == OverlapAllow && o.Limit == 0 {
+			wrong = append(wrong, invalid.Field("overlap.key", o.Key, "a limit beside it, or a policy such as queue: without one, all runs start"))
+		} else {
+			wrong = append(wrong, checkKey("overlap.key", o.Key))
+		}
 	}
 	return errors.Join(wrong...)
 }
 
-func (o Overlap) checkKey() error {
-	if o.Policy == OverlapAllow && o.Limit == 0 {
-		return invalid.Field("overlap.key", o.Key, "a limit beside it, or a policy such as queue: without one, all runs start")
-	}
-	_, err := expression.ParseKey(o.Key)
+// checkKey refuses a text that is no key.
+func checkKey(field, text string) error {
+	_, err := expression.ParseKey(text)
 	var wrong *expression.Error
 	if errors.As(err, &wrong) {
-		return &invalid.Error{Field: "overlap.key", Got: wrong.Shown(), Want: wrong.Want}
+		return &invalid.Error{Field: field, Got: wrong.Shown(), Want: wrong.Want}
 	}
 	return err
 }

@@ -64,7 +64,7 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 	}
 	next.StartBy = r.TimeToStart(c.Lasts)
 	next.Wait, next.Placed, next.GateKey = next.Wait.ranked(), false, ""
-	next.Released, next.Releasing, next.NamedGates = 0, Releasing{}, false
+	next.Released, next.Releasing, next.NamedGates, next.NamedKeys = 0, Releasing{}, false, nil
 	return next, Claimed
 }
 
@@ -137,7 +137,7 @@ func (r Run) Unbind(generation int64) (Run, bool) {
 	}
 	r.State, r.Generation, r.Epoch = Scheduled, generation, 0
 	r.Wait, r.Placed, r.GateKey = r.Wait.ranked(), false, ""
-	r.Released, r.Releasing, r.NamedGates = 0, Releasing{}, false
+	r.Released, r.Releasing, r.NamedGates, r.NamedKeys = 0, Releasing{}, false, nil
 	return r, true
 }
 
@@ -322,7 +322,7 @@ func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
 	r.Through, r.Upto, r.Count = 0, 0, 0
 	r.Result, r.Reason = Ref{}, cut(reason, maxReasonSize)
 	r.Why, r.Wait, r.Placed, r.GateKey, r.Discarded = Why{}, Wait{}, false, "", Discarded{}
-	r.Released, r.Releasing, r.NamedGates = 0, Releasing{}, false
+	r.Released, r.Releasing, r.NamedGates, r.NamedKeys = 0, Releasing{}, false, nil
 	return r
 }
 
@@ -352,20 +352,21 @@ func (r Run) Join(gate string, rank, now int64) Run {
 // LetIn ends a wait in line: the run holds its place, and may start.
 func (r Run) LetIn(now int64) Run {
 	r.Wait.Gate, r.Wait.LetIn, r.Placed = "", now, true
-	r.Wait.Ahead, r.Wait.Units = 0, 0
+	r.Wait.Ahead, r.Wait.Units, r.Wait.Key = 0, 0, ""
 	return r
 }
 
 // Unjoin ends a wait in a line that has no place of the run any more: it has to enter anew, by its rank.
 func (r Run) Unjoin() Run {
-	r.Wait, r.GateKey = r.Wait.ranked(), ""
+	r.Wait, r.GateKey, r.NamedKeys = r.Wait.ranked(), "", nil
 	return r
 }
 
-// JoinNamed is Join at a named gate, where the run wants so many units and stands so far ahead of its rank, in ms. It keeps the places that it has been given at
+// JoinNamed is Join at a named gate, or where that has one for each value of a key, at that of this one, where the run wants so many units and stands so far ahead of its rank, in ms. It keeps the places that it has been given at
 // narrower gates: placed says that there are any.
-func (r Run) JoinNamed(gate string, rank, ahead int64, units int, placed bool, now int64) Run {
+func (r Run) JoinNamed(gate, key string, rank, ahead int64, units int, placed bool, now int64) Run {
 	r = r.Join(gate, rank, now)
+	r.Wait.Key = key
 	r.Placed, r.NamedGates = r.Placed || placed, true
 	r.Wait.Ahead = ahead
 	if units > 1 {

@@ -97,6 +97,12 @@ func (r *Run) WriteFields(w *record.Writer) {
 	if !r.Releasing.IsZero() {
 		r.Releasing.writeFields(w, 57)
 	}
+	if len(r.NamedKeys) > 0 {
+		w.Array(58, len(r.NamedKeys))
+		for _, key := range r.NamedKeys {
+			w.TextElement(key)
+		}
+	}
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -119,6 +125,7 @@ func (y *Why) writeFields(w *record.Writer, number uint8) {
 			w.TextElement(id)
 		}
 	}
+	w.Text(5, y.Key)
 	w.Close(outer)
 }
 
@@ -130,6 +137,7 @@ func (w *Wait) writeFields(to *record.Writer, number uint8) {
 	to.Int(4, w.LetIn)
 	to.Int(5, w.Ahead)
 	to.Int(6, int64(w.Units))
+	to.Text(7, w.Key)
 	to.Close(outer)
 }
 
@@ -270,6 +278,11 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.NamedGates = s.Bool()
 		case 57:
 			r.Releasing.readFields(s)
+		case 58:
+			r.NamedKeys = make([]string, s.Array())
+			for i := range r.NamedKeys {
+				r.NamedKeys[i] = string(s.Text())
+			}
 		default:
 			s.Fail()
 		}
@@ -307,6 +320,8 @@ func (y *Why) readFields(s *record.Scanner) {
 			for i := range y.InTheWay {
 				y.InTheWay[i] = string(s.Text())
 			}
+		case 5:
+			y.Key = string(s.Text())
 		default:
 			s.Fail()
 		}
@@ -328,6 +343,8 @@ func (w *Wait) readFields(s *record.Scanner) {
 			w.Ahead = s.Int()
 		case 6:
 			w.Units = int(s.Int())
+		case 7:
+			w.Key = string(s.Text())
 		default:
 			s.Fail()
 		}

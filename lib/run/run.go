@@ -138,6 +138,10 @@ type Run struct {
 	// gate.KeyOf. It is "" where the job has one for all.
 	GateKey string `cbor:"54,keyasint,omitempty"`
 
+	// NamedKeys are of a run that says NamedGates the keys of those gates, as gate.KeyOf gives them, in the order in which its definition names gates: "" for one
+	// that it passes without a key. Empty where it passes all so.
+	NamedKeys []string `cbor:"58,keyasint,omitempty"`
+
 	// NamedGates says of a run that says Placed, or waits, that its definition has it pass gates that jobs name: its end makes room there too.
 	NamedGates bool `cbor:"56,keyasint,omitempty"`
 
@@ -228,6 +232,7 @@ type Ref struct {
 type Why struct {
 	Code     string   `cbor:"1,keyasint,omitempty"` // WhyOverlap, WhyFull, WhyClosed or WhyExpired, beside which stands nothing
 	Gate     string   `cbor:"2,keyasint,omitempty"` // its name: job:NAME for a job's own
+	Key      string   `cbor:"5,keyasint,omitempty"` // at a named gate: of which value, as gate.KeyOf gives it; "" where it is that of all
 	Policy   string   `cbor:"3,keyasint,omitempty"` // by which it was skipped, as the job says it, such as skip
 	InTheWay []string `cbor:"4,keyasint,omitempty"` // IDs of the runs that were in progress, those that entered first, and that waited; under queue_latest the later one that waits in its place; at most MaxInTheWay
 }
@@ -245,6 +250,8 @@ type Wait struct {
 
 	Ahead int64 `cbor:"5,keyasint,omitempty"` // how far ahead of its rank it stands, in ms: by its priority at a named gate, or since somebody has let it go to the front
 	Units int   `cbor:"6,keyasint,omitempty"` // how much of the limit of a named gate it wants; 0 stands for 1
+
+	Key string `cbor:"7,keyasint,omitempty"` // at a named gate: of which value, as gate.KeyOf gives it; "" where it is that of all
 }
 
 // IsZero tells whether the run has neither waited, nor a rank of its own.

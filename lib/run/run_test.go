@@ -100,7 +100,7 @@ func TestARunStaysWithinOneWriteUnit(t *testing.T) {
 			r, _ = again.AskCancel(now, reason, limits.Retention)
 			r = r.Reopen(now+1, 1<<40, reason).Reopened(now)
 			r.GateKey = ">" + strings.Repeat("h", 43)
-			r = r.JoinNamed(strings.Repeat("g", 64), now, -600_000, 1000, true, now).ToFront(now, now, "", "")
+			r = r.JoinNamed(strings.Repeat("g", 64), "", now, -600_000, 1000, true, now).ToFront(now, now, "", "")
 			want := r.Wait
 			if name == "LongestNamesFullPayload" { // nothing is left to shed: it takes a second unit while it waits
 				r.Wait.Gate, want.Gate = "g", "g"

@@ -171,7 +171,7 @@ func (l *ledger) note(op *store.Op) {
 		l.states[a.state]--
 	}
 	l.states[r.State]++
-	a.state, a.generation, a.failures, a.reason, a.ended, a.next, a.result, a.why, a.key = r.State, r.Generation, r.Failures, r.Reason, r.Ended, r.NextAt, r.Result, r.Why, gate.ShownKey(r.GateKey)
+	a.state, a.generation, a.failures, a.reason, a.ended, a.next, a.result, a.why, a.key = r.State, r.Generation, r.Failures, r.Reason, r.Ended, r.NextAt, r.Result, r.Why, gate.ShownKey(gate.WhyKey(r))
 	a.through, a.count, a.callback = 0, 0, !r.Callback.IsZero()
 	if r.Missed() {
 		a.through, a.count = max(r.Through, id.Nominal), max(r.Count, 1)
@@ -193,15 +193,16 @@ func (l *ledger) note(op *store.Op) {
 
 // wait takes what a run's record says of its wait in line, as it was written at now.
 func (a *account) wait(r run.Run, now time.Time) {
+	key := gate.ShownKey(gate.Of(r).Key)
 	if n := len(a.waits); n > 0 && a.waits[n-1].To == nil {
-		if r.Waits() && r.Wait.Gate == a.waits[n-1].Gate && a.key == a.waits[n-1].Key && r.Wait.Since == a.waits[n-1].From.UnixMilli() {
+		if r.Waits() && r.Wait.Gate == a.waits[n-1].Gate && key == a.waits[n-1].Key && r.Wait.Since == a.waits[n-1].From.UnixMilli() {
 			return
 		}
 		now = now.UTC()
 		a.waits[n-1].To = &now
 	}
 	if r.Waits() {
-		a.waits = append(a.waits, Wait{Gate: r.Wait.Gate, Key: gate.ShownKey(r.GateKey), From: time.UnixMilli(r.Wait.Since).UTC()})
+		a.waits = append(a.waits, Wait{Gate: r.Wait.Gate, Key: key, From: time.UnixMilli(r.Wait.Since).UTC()})
 	}
 }
 

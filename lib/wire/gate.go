@@ -55,9 +55,9 @@ type Gate struct {
 	InProgress int    `json:"in_progress" doc:"runs that were let in and have not ended; of a gate with more than 100, what ended a short while ago may be among them"`
 	Units      int    `json:"units" doc:"how many units they take together"`
 	Waiting    int    `json:"waiting" doc:"runs in its line"`
-	Key        string `json:"key,omitempty" example:"${ .payload.customer }" doc:"where the job has a gate for each value of a key: that key, as the job says it. in_progress and waiting are those of all values that were looked at"`
+	Key        string `json:"key,omitempty" example:"${ .payload.customer }" doc:"of the own gate of a job that has one for each value of a key: that key, as the job says it"`
 
-	Keys     []KeyGate `json:"keys,omitempty" maxItems:"20" doc:"the values at whose gates runs are in progress or wait, in their order, at most 20. Of the values that were in use in the last 30 days, the first 100 in that order are looked at"`
+	Keys     []KeyGate `json:"keys,omitempty" maxItems:"20" doc:"where runs pass the gate by a key: the values for which any are in progress or wait, in their order, at most 20. in_progress, units and waiting are those of all values that were looked at. Of the values that were in use in the last 30 days, the first 100 in that order are looked at"`
 	MoreKeys bool      `json:"more_keys,omitempty" doc:"there may be more values than those; the line of each can be listed"`
 
 	Paused bool `json:"paused,omitempty" doc:"its job is paused: only runs with ignore_pause are let in"`
@@ -110,7 +110,7 @@ type GatePage struct {
 // InLine is a run that waits in the line of a gate.
 type InLine struct {
 	ID          string    `json:"id" doc:"names the run"`
-	Key         string    `json:"key,omitempty" doc:"where the job has a gate for each value of a key: at which it waits"`
+	Key         string    `json:"key,omitempty" doc:"where it passes the gate by a key: for which value it waits"`
 	NominalTime time.Time `json:"nominal_time" doc:"when it was asked for"`
 	Since       time.Time `json:"since" doc:"since when it waits"`
 	StartBy     time.Time `json:"start_by,omitzero" doc:"under expires_after of its job: until when it may start; later it is skipped. Left out where it may however late"`

@@ -91,7 +91,7 @@ type Waiting struct {
 	Who   string    `json:"who,omitempty" doc:"who or what can end it, for people; none where time alone does"`
 
 	Gate     string    `json:"gate,omitempty" example:"job:daily-report" doc:"of code gate: in whose line it waits; job:NAME is the job's own limit"`
-	Key      string    `json:"key,omitempty" example:"acme" doc:"of code gate, where the job has a limit for each value of a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
+	Key      string    `json:"key,omitempty" example:"acme" doc:"of code gate, where the run passes the gate by a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
 	Since    time.Time `json:"since,omitzero" doc:"of code gate: since when it waits; of code lease_over: since when the lease is over"`
 	Behind   *int      `json:"behind,omitempty" doc:"of code gate: how many runs are before it in line; 1000 means at least so many. Of code queued: about how many others are ready in its priority or a higher one; left out for none, and where the server does not see it"`
 	InTheWay []string  `json:"in_the_way,omitempty" maxItems:"10" doc:"of code gate: IDs of runs that are in progress there, at most 10"`
@@ -133,7 +133,7 @@ type ReleaseRequest struct {
 type Why struct {
 	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; full: besides, as many waited as max_waiting allows; closed: the gate was closed, and as many waited as it lets wait; expired: it had not started within expires_after, and the other fields are empty"`
 	Gate     string   `json:"gate" example:"job:daily-report" doc:"where it was skipped: job:NAME is the job's own limit, and any other name that of a gate which jobs share"`
-	Key      string   `json:"key,omitempty" example:"acme" doc:"where the job has a limit for each value of a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
+	Key      string   `json:"key,omitempty" example:"acme" doc:"where the run passes the gate by a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
 	Policy   string   `json:"policy" example:"skip" doc:"of the gate, as the job says it; empty at a gate which jobs share"`
 	InTheWay []string `json:"in_the_way" doc:"IDs of the runs that were in progress, and of those that waited, at most 10; under queue_latest, of the later run that took its place"`
 	Text     string   `json:"text" example:"daily-report~0mi4lf3k0 was in progress (overlap: skip)" doc:"a clause for people, as after: it was skipped, since"`

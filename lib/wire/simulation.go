@@ -37,7 +37,7 @@ type SimulatedRun struct {
 // SimulatedWait is a run's wait in the line of a gate.
 type SimulatedWait struct {
 	Gate string     `json:"gate" example:"job:daily-report" doc:"in whose line it waited; job:NAME is the job's own limit"`
-	Key  string     `json:"key,omitempty" example:"acme" doc:"where the job has a limit for each value of a key: the value"`
+	Key  string     `json:"key,omitempty" example:"acme" doc:"where the run passes the gate by a key: the value"`
 	From time.Time  `json:"from"`
 	To   *time.Time `json:"to" doc:"when it was let in, or left the line; null where it waits still"`
 }

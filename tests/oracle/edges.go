@@ -99,7 +99,7 @@ func differ(b, a *run.Run) (f fields) {
 	add(b.IgnorePause != a.IgnorePause, ignorePause)
 	add(b.Callees != a.Callees, callees)
 	add(b.StartBy != a.StartBy, startBy)
-	add(b.GateKey != a.GateKey, gateKey)
+	add(b.GateKey != a.GateKey || !slices.Equal(b.NamedKeys, a.NamedKeys), gateKey)
 	return f
 }
 
@@ -281,7 +281,7 @@ func joins(b, a *run.Run) string {
 	switch w := a.Wait; {
 	case w.Gate != gate.Name(a.ID.Job) && !named:
 		return fmt.Sprintf("it waits at %q", w.Gate)
-	case !named && (w.Ahead != 0 || w.Units != 0 || a.Placed != b.Placed):
+	case !named && (w.Ahead != 0 || w.Units != 0 || w.Key != "" || a.Placed != b.Placed):
 		return "it stands ahead of its rank, wants units, or holds a place, at its job's own gate"
 	case a.IgnorePause && gate.PlaceOf(*a).Forwarded():
 		if w.Rank < gate.Forward(max(a.ID.Nominal, a.Created)) {
@@ -310,7 +310,7 @@ func leavesLine(b, a *run.Run) string {
 		return "its rank has changed"
 	case a.Generation != b.Generation:
 		return all(born, unstarted, rises)(b, a)
-	case a.Wait.LetIn != 0 && a.GateKey != b.GateKey:
+	case a.Wait.LetIn != 0 && (a.GateKey != b.GateKey || !slices.Equal(a.NamedKeys, b.NamedKeys)):
 		return "it is let in at another key than that at which it waited"
 	case differ(b, a)&^(wait|placed|gateKey) != 0 || a.Placed != (a.Wait.LetIn != 0 || b.Placed):
 		return "it keeps its claim, and holds a place where it was let in"
@@ -320,7 +320,7 @@ func leavesLine(b, a *run.Run) string {
 
 // hasNoKey: what fails before it has started is a run whose gate nobody can tell.
 func hasNoKey(_, a *run.Run) string {
-	return unless(strings.HasPrefix(a.Reason, "expression: overlap.key: "), "only a run whose key cannot be told fails before it has started")
+	return unless(strings.HasPrefix(a.Reason, "expression: overlap.key: ") || strings.HasPrefix(a.Reason, "expression: gates["), "only a run whose key cannot be told fails before it has started")
 }
 
 func rises(b, a *run.Run) string {

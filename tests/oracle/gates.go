@@ -228,25 +228,32 @@ func (j *Judge) atItsKey(rs *runState, key string) {
 	if e == nil || rs.run.Waits() && rs.run.GateKey == key {
 		return // it goes on from where it waited
 	}
-	if want, known := keyOf(e, &rs.run); known && want != key {
+	if want, known := keyOf(e, &rs.run, e.Def.Overlap.Key); known && want != key {
 		j.violate("G1", "run %s of %s is at the key %q of its job, and its own is %q", rs.id(), rs.job.tenant, key, want)
 	}
 }
 
 // keyless: what fails since its key cannot be told has none by its definition (G4).
 func (j *Judge) keyless(rs *runState) {
-	e := rs.job.byGeneration[rs.run.Generation]
-	if e == nil || e.Def.Overlap.Key == "" {
+	text := ""
+	if e := rs.job.byGeneration[rs.run.Generation]; e != nil {
+		var n int
+		if got, err := fmt.Sscanf(rs.run.Reason, "expression: gates[%d].key: ", &n); got == 1 && err == nil && n < len(e.Def.Gates) {
+			text = e.Def.Gates[n].Key
+		} else {
+			text = e.Def.Overlap.Key
+		}
+	}
+	if text == "" {
 		j.violate("G4", "run %s of %s has failed for its key, and its job has none", rs.id(), rs.job.tenant)
-	} else if key, known := keyOf(e, &rs.run); known && key != "" {
+	} else if key, known := keyOf(rs.job.byGeneration[rs.run.Generation], &rs.run, text); known && key != "" {
 		j.violate("G4", "run %s of %s has failed for its key, which is %q", rs.id(), rs.job.tenant, key)
 	}
 }
 
-// keyOf is the key of a run by a definition that names a field of the payload, a label, or characters of the nominal time, and false where that is not known here: of any other text, and of
+// keyOf is the key of a run by a text of its definition that names a field of the payload, a label, or characters of the nominal time, and false where that is not known here: of any other text, and of
 // a payload that is kept apart. A value that a key cannot have gives none.
-func keyOf(e *edition, r *run.Run) (key string, known bool) {
-	text := e.Def.Overlap.Key
+func keyOf(e *edition, r *run.Run, text string) (key string, known bool) {
 	if text == "" {
 		return "", true
 	}
@@ -420,7 +427,7 @@ func (j *Judge) oneWaits(js *jobState, key string) {
 
 // stays are the times in which a run was in progress, or waited, at a key.
 func (rs *runState) stays(key string) []place {
-	all := slices.Concat(rs.places, rs.waits, rs.named[strings.TrimPrefix(key, namedSpot)])
+	all := slices.Concat(rs.places, rs.waits, rs.namedAt(key))
 	return slices.DeleteFunc(all, func(p place) bool { return p.key != key })
 }
 

@@ -15,9 +15,14 @@ import (
 // namedState is a gate that jobs name.
 type namedState struct {
 	tenant, name string
-	spans        []*namedSpan // of its definition, the oldest first
-	under        int64        // the highest generation under which the gate was written
-	looked       int          // the event by which it was last written
+	spans        []*namedSpan            // of its definition, the oldest first
+	values       map[string]*namedWrites // by the key, "" for the gate of all
+}
+
+// namedWrites is what is known of the gate of one value.
+type namedWrites struct {
+	under  int64 // the highest generation under which it was written
+	looked int   // the event by which it was last written
 }
 
 // namedSpan is a time in which a definition stood, or none did.
@@ -32,17 +37,20 @@ func (s *namedSpan) none() bool { return s.Version == 0 }
 // spot is where a run waits: as place.key has it. No key of an own gate begins so.
 func spot(r *run.Run) string {
 	if at := gate.Of(*r); at.IsNamed() {
-		return namedSpot + at.Name
+		return spotOf(at)
 	}
 	return r.GateKey
 }
+
+// spotOf is where a named gate is, or of those of values one.
+func spotOf(at gate.ID) string { return namedSpot + at.Name + "#" + at.Key }
 
 const namedSpot = "gate:"
 
 func (j *Judge) gateNamed(tenant, name string) *namedState {
 	key := gate.NamedKey(tenant, name)
 	if j.gates[key] == nil {
-		j.gates[key] = &namedState{tenant: tenant, name: name, spans: []*namedSpan{{until: forever}}}
+		j.gates[key] = &namedState{tenant: tenant, name: name, spans: []*namedSpan{{until: forever}}, values: map[string]*namedWrites{}}
 	}
 	return j.gates[key]
 }
@@ -95,25 +103,56 @@ func (rs *runState) use(name string) (use job.GateUse, named bool) {
 	return e.Def.Gates[at], true
 }
 
+// namedAt are the times in which the run was let in where the named gate of this spot is.
+func (rs *runState) namedAt(spot string) []place {
+	of, named := strings.CutPrefix(spot, namedSpot)
+	name, key, _ := strings.Cut(of, "#")
+	if !named {
+		return nil
+	}
+	return rs.named[gate.ID{Tenant: rs.job.tenant, Name: name, Key: key}]
+}
+
+// passes is the gate of that name that the run's definition has it pass, by the key in its record.
+func (rs *runState) passes(use job.GateUse) gate.ID {
+	at := gate.ID{Tenant: rs.job.tenant, Name: use.Gate}
+	if e := rs.job.byGeneration[rs.run.Generation]; e != nil && use.Key != "" {
+		if i := slices.Index(e.Def.Gates, use); i < len(rs.run.NamedKeys) {
+			at.Key = rs.run.NamedKeys[i]
+		}
+	}
+	return at
+}
+
+// isOf tells whether a gate is the one of its name that the run passes: as the value of its key says, and as its record does where it says anything.
+func (rs *runState) isOf(use job.GateUse, of gate.ID) bool {
+	want, known := keyOf(rs.job.byGeneration[rs.run.Generation], &rs.run, use.Key)
+	right := want == of.Key
+	if !known {
+		right = of.Key != ""
+	}
+	return right && (len(rs.run.NamedKeys) == 0 || rs.passes(use) == of)
+}
+
 // isIn tells whether the run is let in at a named gate, and has not ended.
-func (rs *runState) isIn(name string) bool {
-	stays := rs.named[name]
+func (rs *runState) isIn(at gate.ID) bool {
+	stays := rs.named[at]
 	return len(stays) > 0 && stays[len(stays)-1].until == forever
 }
 
-func (rs *runState) leavesNamed(name string, at int64) {
-	if rs.isIn(name) {
-		rs.named[name][len(rs.named[name])-1].until = at
+func (rs *runState) leavesNamed(gone gate.ID, at int64) {
+	if rs.isIn(gone) {
+		rs.named[gone][len(rs.named[gone])-1].until = at
 	}
 }
 
 // leavesGates is told of a change of a run after which it may have to be let in anew at named gates. b is the run before.
 func (rs *runState) leavesGates(b *run.Run, at int64) {
 	a := &rs.run
-	for name := range rs.named {
+	for of := range rs.named {
 		stays := active(b.State) && active(a.State) && b.Opening == a.Opening && b.Generation == a.Generation
-		if !stays || a.Waits() && a.Wait.Gate == name {
-			rs.leavesNamed(name, at)
+		if !stays || a.Waits() && gate.Of(*a) == of {
+			rs.leavesNamed(of, at)
 		}
 	}
 }
@@ -121,17 +160,22 @@ func (rs *runState) leavesGates(b *run.Run, at int64) {
 // storedNamedGate: whoever is in progress keeps its entry, whoever is let in finds room by the definition that the gate was written under, and that is none
 // that an edit has replaced before (G1). Nobody is let in before another that could be (G3).
 func (j *Judge) storedNamedGate(at time.Time, key store.Key, tenant, name string, after store.Item) {
+	after.Key = key
 	g, err := gate.FromItem(tenant, name, after)
 	s := j.gateNamed(tenant, name)
 	switch {
-	case len(s.spans) == 1 || key != (gate.ID{Tenant: tenant, Name: name}).Item():
+	case len(s.spans) == 1 || key != g.ID().Item():
 		j.violate("P12", "%s is the gate of no job", key)
 		return
 	case err != nil:
 		j.violate("G1", "%s: %v", key, err)
 		return
 	}
-	def := s.of(g.Under)
+	def, of := s.of(g.Under), g.ID()
+	if s.values[g.Key] == nil {
+		s.values[g.Key] = &namedWrites{}
+	}
+	writes := s.values[g.Key]
 	standing := map[*runState]int{}
 	var lets []*runState
 	for i, e := range g.Entries {
@@ -147,18 +191,20 @@ func (j *Judge) storedNamedGate(at time.Time, key store.Key, tenant, name string
 			continue
 		}
 		standing[rs] = max(1, e.Units)
-		if rs.isIn(name) {
+		if rs.isIn(of) {
 			continue
 		}
 		lets = append(lets, rs)
 		if rs.named == nil {
-			rs.named = map[string][]place{}
+			rs.named = map[gate.ID][]place{}
 		}
-		rs.named[name] = append(rs.named[name], place{ms(at), forever, namedSpot + name})
+		rs.named[of] = append(rs.named[of], place{ms(at), forever, spotOf(of)})
 		use, named := rs.use(name)
 		switch want := max(1, use.Units); {
 		case !named:
 			j.violate("G1", "run %s of %s is at gate %s, which its job does not name", rs.id(), tenant, name)
+		case !rs.isOf(use, of):
+			j.violate("G1", "run %s of %s was let in at gate %s for the key %q, and passes it by %q", rs.id(), tenant, name, g.Key, use.Key)
 		case def != nil && max(1, e.Units) != min(want, def.Def.Limit):
 			j.violate("G1", "run %s of %s was let in at gate %s with %d units, wants %d, and the limit is %d", rs.id(), tenant, name, e.Units, want, def.Def.Limit)
 		}
@@ -169,44 +215,46 @@ func (j *Judge) storedNamedGate(at time.Time, key store.Key, tenant, name string
 	}
 	for _, rs := range j.runs {
 		switch {
-		case !rs.isIn(name) || rs.job.tenant != tenant || standing[rs] != 0:
-		case rs.run.Waits() && gate.Compare(rs.run.Wait.Gate, name) < 0: // it leaves the place with the write by which it joins that line
-			rs.leavesNamed(name, ms(at))
+		case !rs.isIn(of) || rs.job.tenant != tenant || standing[rs] != 0:
+		case rs.run.Waits() && gate.Of(rs.run).Compare(of) < 0: // it leaves the place with the write by which it joins that line
+			rs.leavesNamed(of, ms(at))
 		default:
 			j.violate("G1", "run %s of %s is %s, and has lost its entry at its gate in version %d", rs.id(), tenant, rs.run.State, after.Version)
-			rs.leavesNamed(name, ms(at))
+			rs.leavesNamed(of, ms(at))
 		}
 	}
-	j.namedInOrder(at, s, lets)
+	j.namedInOrder(at, of, writes.looked, lets)
 	for _, rs := range lets {
 		// Who lets in reads the jobs behind the gate, and so sees a pause that stood before that was last written.
-		if held := rs.job.newest(); rs.run.Waits() && !rs.run.IgnorePause && held.Def.Paused && held.since < s.looked {
+		if held := rs.job.newest(); rs.run.Waits() && !rs.run.IgnorePause && held.Def.Paused && held.since < writes.looked {
 			j.violate("P8", "run %s of %s was let in from the line, and its job is paused since generation %d", rs.id(), tenant, held.Generation)
 		}
 		switch {
 		case def == nil:
 			j.violate("G1", "run %s of %s was let in at gate %s under generation %d of it, which never was", rs.id(), tenant, name, g.Under)
-		case g.Under < s.under:
-			j.violate("G1", "run %s of %s was let in at gate %s under its generation %d, and %d was in force", rs.id(), tenant, name, g.Under, s.under)
+		case g.Under < writes.under:
+			j.violate("G1", "run %s of %s was let in at gate %s under its generation %d, and %d was in force", rs.id(), tenant, name, g.Under, writes.under)
+		case g.Key != "" && after.Version == 1 && def.end != 0: // no change of the definition could have written it
+			j.violate("G1", "run %s of %s was the first to be let in at gate %s for the key %q, under its generation %d, which was replaced", rs.id(), tenant, name, g.Key, g.Under)
 		case def.Closed != nil:
 			j.violate("G1", "run %s of %s was let in at gate %s, which is closed", rs.id(), tenant, name)
 		case total > def.Def.Limit:
 			j.violate("G1", "run %s of %s was let in at gate %s to make %d units of %d", rs.id(), tenant, name, total, def.Def.Limit)
 		}
 	}
-	s.under, s.looked = max(s.under, g.Under), j.event
+	writes.under, writes.looked = max(writes.under, g.Under), j.event
 }
 
 // namedInOrder is inOrder at a named gate. A run of a job that is paused, or was since the gate was last written, is passed over.
-func (j *Judge) namedInOrder(at time.Time, s *namedState, lets []*runState) {
+func (j *Judge) namedInOrder(at time.Time, of gate.ID, looked int, lets []*runState) {
 	if len(lets) == 0 {
 		return
 	}
 	var first *runState // of those that go on waiting
 	for _, rs := range j.runs {
 		r := &rs.run
-		if r.Tenant != s.tenant || !r.Waits() || r.Wait.Gate != s.name || slices.Contains(lets, rs) || !j.placeStands(rs) || rs.job.deletedOver(r.Generation) ||
-			r.Expired(ms(at)+j.cfg.Clocks.Milliseconds()) || !r.IgnorePause && rs.job.pausedSince(s.looked) {
+		if r.Tenant != of.Tenant || !r.Waits() || gate.Of(*r) != of || slices.Contains(lets, rs) || !j.placeStands(rs) || rs.job.deletedOver(r.Generation) ||
+			r.Expired(ms(at)+j.cfg.Clocks.Milliseconds()) || !r.IgnorePause && rs.job.pausedSince(looked) {
 			continue
 		}
 		if first == nil || gate.PlaceOf(*r).Compare(gate.PlaceOf(first.run)) < 0 {
@@ -219,9 +267,9 @@ func (j *Judge) namedInOrder(at time.Time, s *namedState, lets []*runState) {
 	for _, rs := range lets {
 		switch {
 		case !rs.run.Waits():
-			j.violate("G3", "run %s of %s entered past the line, in which run %s waits", rs.id(), s.tenant, first.id())
+			j.violate("G3", "run %s of %s entered past the line, in which run %s waits", rs.id(), of.Tenant, first.id())
 		case gate.PlaceOf(first.run).Compare(gate.PlaceOf(rs.run)) < 0:
-			j.violate("G3", "run %s of %s was let in before run %s, which stands before it in line", rs.id(), s.tenant, first.id())
+			j.violate("G3", "run %s of %s was let in before run %s, which stands before it in line", rs.id(), of.Tenant, first.id())
 		}
 	}
 }
@@ -238,7 +286,7 @@ func (j *Judge) inAtAll(rs *runState) {
 		return
 	}
 	for _, use := range e.Def.Gates {
-		if !rs.isIn(use.Gate) && !j.gateNamed(rs.job.tenant, use.Gate).noneSince(rs.past[0].since) {
+		if !rs.isIn(rs.passes(use)) && !j.gateNamed(rs.job.tenant, use.Gate).noneSince(rs.past[0].since) {
 			j.violate("G1", "run %s of %s started, its job names gate %s, and it was not let in there", rs.id(), rs.job.tenant, use.Gate)
 		}
 	}
@@ -274,7 +322,7 @@ func (j *Judge) namedFull(at time.Time, rs *runState, b *run.Run) {
 	if !stood[a.Why.Code] {
 		j.violate("G4", "run %s of %s is skipped for %s at gate %s, which was not so", a.ID, a.Tenant, a.Why.Code, a.Why.Gate)
 	}
-	key := namedSpot + a.Why.Gate
+	key := spotOf(gate.ID{Name: a.Why.Gate, Key: a.Why.Key})
 	waited := func(other *runState) bool {
 		return other != rs && other.job.tenant == a.Tenant && slices.ContainsFunc(other.waits, func(p place) bool { return p.key == key && p.since <= ms(at) && p.until >= from })
 	}
@@ -299,8 +347,13 @@ func (j *Judge) namedFull(at time.Time, rs *runState, b *run.Run) {
 // waitsAtItsOwn: a run waits at no named gate but one that its job names (G1).
 func (j *Judge) waitsAtItsOwn(rs *runState) {
 	name := rs.run.Wait.Gate
-	if _, named := rs.use(name); rs.run.Waits() && isNamedGate(name) && !named {
+	use, named := rs.use(name)
+	switch {
+	case !rs.run.Waits() || !isNamedGate(name):
+	case !named:
 		j.violate("G1", "run %s of %s is at gate %s, which its job does not name", rs.id(), rs.job.tenant, name)
+	case !rs.isOf(use, gate.Of(rs.run)):
+		j.violate("G1", "run %s of %s waits at gate %s for the key %q, and passes it by %q", rs.id(), rs.job.tenant, name, rs.run.Wait.Key, use.Key)
 	}
 }
 

@@ -31,20 +31,22 @@ func (r *rig) redefine(change func(*gate.Named)) {
 
 // atNamed is a life of a job whose runs pass a named gate: one waits long for its retry, two wait behind it, of which one is released, and one is skipped. Then the gate is
 // closed, gets another limit, and is opened.
-func atNamed(t testing.TB) life {
+func atNamed(t testing.TB) life { return atNamedBy(t, "") }
+
+func atNamedBy(t testing.TB, key string) life {
 	r := newRig(t)
 	const beat = 2 * time.Second
 	r.elapsed = time.Second
 	most := 2
 	r.redefine(func(n *gate.Named) { n.Def = gate.Definition{Limit: 1, MaxWaiting: &most} })
 	def := works(1, nil)
-	def.Gates = []job.GateUse{{Gate: "stripe", Units: 1}}
+	def.Gates = []job.GateUse{{Gate: "stripe", Units: 1, Key: key}}
 	def.Retry = job.Retry{MaxAttempts: 2, Initial: schedule.Duration(time.Second)}
 	r.fails["one"], r.after = true, 3*time.Minute
 	r.put(tenant, "one", def)
 	var asked []run.ID
 	for range 4 {
-		asked = append(asked, r.trigger("one", "", http.StatusAccepted, `{}`))
+		asked = append(asked, r.trigger("one", "", http.StatusAccepted, `{"customer": "acme"}`))
 		r.live(2*beat, beat)
 	}
 	if _, err := r.dispatch.Release(t.Context(), run.Run{ID: asked[2], Tenant: tenant}, "", ""); err != nil {
@@ -64,7 +66,12 @@ func atNamed(t testing.TB) life {
 }
 
 func TestNothingIsFoundAtANamedGate(t *testing.T) {
-	l := atNamed(t)
+	for _, key := range []string{"", "${ .payload.customer }"} {
+		nothingIsFoundAtANamedGate(t, atNamedBy(t, key))
+	}
+}
+
+func nothingIsFoundAtANamedGate(t *testing.T, l life) {
 	if found := l.judged(oracle.Config{}); len(found) > 0 {
 		t.Errorf("found %q", found)
 	}
@@ -141,6 +148,44 @@ func (p *plot) letIn() int {
 		i--
 	}
 	return i
+}
+
+// ofValue is the index of the first event that puts the gate of a value.
+func (p *plot) ofValue() int {
+	p.Helper()
+	return p.index(first, func(e event) bool {
+		return e.key == gate.ID{Tenant: tenant, Name: "stripe", Key: gate.KeyOf("acme")}.Item()
+	})
+}
+
+var ofNamedGatesOfValues = map[string]row{
+	"entered elsewhere": {func(p *plot) {
+		p.life[p.ofValue()].key = gate.ID{Tenant: tenant, Name: "stripe", Key: gate.KeyOf("other")}.Item()
+	}, "G1: run .* was let in at gate stripe for the key \"=other\", and passes it by"},
+	"entered the gate of all": {func(p *plot) {
+		p.life[p.ofValue()].key = gate.ID{Tenant: tenant, Name: "stripe"}.Item()
+	}, "G1: run .* was let in at gate stripe for the key \"\", and passes it by"},
+	"waits elsewhere": {func(p *plot) {
+		i, _ := p.joins(first)
+		p.spoil(i, func(r *run.Run) { r.Wait.Key = gate.KeyOf("other") })
+	}, "G1: run .* waits at gate stripe for the key \"=other\", and passes it by"},
+	"skipped by the gate of another value": {overlapped(func(r *run.Run) { r.Why.Key = gate.KeyOf("other") }), "G4: run .* is skipped at gate stripe, where 0 wait, and at most 2 may"},
+	"the first of a value was let in by what was said before": {func(p *plot) {
+		p.spoilStripe(p.ofValue(), func(g *gate.Gate) { g.Under = 1 })
+		items := p.definition(1)
+		again := p.life[items]
+		n, err := gate.NamedFromItem(tenant, store.Item{Key: again.key, Version: 1, Value: again.value})
+		if err != nil {
+			p.Fatal(err)
+		}
+		n.Generation = 2
+		again.value = encoded(p, n)
+		p.insert(items+1, again)
+		for _, i := range []int{2, 3, 4} {
+			at := p.definition(i + 1)
+			p.spoilDefinition(at, func(n *gate.Named) { n.Generation += 10 })
+		}
+	}, "G1: run .* was the first to be let in at gate stripe for the key \"=acme\", under its generation 1, which was replaced"},
 }
 
 var ofNamedGates = map[string]row{

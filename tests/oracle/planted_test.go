@@ -232,6 +232,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(queueing(t), ofLines)
 	spoil(byKey(t), ofKeyedGates)
 	spoil(atNamed(t), ofNamedGates)
+	spoil(atNamedBy(t, "${ .payload.customer }"), ofNamedGatesOfValues)
 	spoil(replacing(t), ofLatest)
 	spoil(expiring(t), ofExpired)
 	spoil(branching(t), ofFlows)

@@ -57,6 +57,9 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 		for _, name := range namedGates {
 			if r.IntN(2) == 0 {
 				def.Gates = append(def.Gates, job.GateUse{Gate: name, Units: 1 + r.IntN(2)})
+				if j.NamedKeyed > 0 && chance(r, j.NamedKeyed) {
+					def.Gates[len(def.Gates)-1].Key = pick(r, keys)
+				}
 			}
 		}
 		w.For = schedule.Duration(rate(r, 1, m.Pace.unit()/4, 2*m.Pace.unit()))

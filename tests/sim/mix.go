@@ -83,6 +83,8 @@ type JobRates struct {
 
 	Named float64 // whose runs pass gates that jobs share
 
+	NamedKeyed float64 // of those gates: that each is passed by a key
+
 	Callbacks float64
 	Missed    float64 // which tell of missed fires
 	Expiring  float64 // whose runs are skipped when they are too late
@@ -124,6 +126,7 @@ func Draw(seed uint64) Mix {
 	m.drawCounts(rand.New(rand.NewPCG(seed, 0x636f756e74657175)))    // "count", and three letters by which the first dozen worlds have none
 	m.drawKeyed(rand.New(rand.NewPCG(seed, 0x6b657973616161)))       // "keys", and three letters as well
 	m.drawNamed(rand.New(rand.NewPCG(seed, 0x6e616d65616c65)))       // "name", and three letters by which the first dozen worlds have none
+	m.drawNamedKeyed(rand.New(rand.NewPCG(seed, 0x6e616d656b6579)))  // "namekey"
 	return m
 }
 
@@ -297,6 +300,13 @@ func (m *Mix) drawKeyed(r *rand.Rand) {
 func (m *Mix) drawNamed(r *rand.Rand) {
 	if chance(r, 0.25) {
 		m.Jobs.Named = pick(r, []float64{0.3, 0.6, 0.9})
+	}
+}
+
+// drawNamedKeyed draws how many of these they pass by a key, from a stream of its own too.
+func (m *Mix) drawNamedKeyed(r *rand.Rand) {
+	if m.Jobs.Named > 0 && chance(r, 0.5) {
+		m.Jobs.NamedKeyed = pick(r, []float64{0.3, 0.6, 0.9})
 	}
 }
 

@@ -1,0 +1,181 @@
+package dispatch_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// each passes the gate "customer" by the payload of the run.
+var each = job.GateUse{Gate: "customer", Units: 1, Key: "${ .payload }"}
+
+// of gives a run of a job that is for a customer.
+func (s *several) of(customer, name string, n int) run.Run {
+	s.t.Helper()
+	return s.run(name, n, func(r run.Run) run.Run { r.Payload.Inline = []byte(customer); return r })
+}
+
+// wantsOf says who is in progress and waits at the gate of a customer.
+func (s *several) wantsOf(customer, in, line string) {
+	s.t.Helper()
+	gotIn, gotLine := s.whoAt(gate.ID{Tenant: "default", Name: "customer", Key: gate.KeyOf(customer)})
+	same(s.t, "in progress of "+customer, gotIn, in)
+	same(s.t, "in line of "+customer, gotLine, line)
+}
+
+// Three at once, and two of each customer, over all jobs: a run passes the gate of its customer first, and waits for the other without a place that is wider.
+func TestG1_G2_G5_TwoOfEachCustomerAndThreeInAll(t *testing.T) {
+	s := newSeveral(t)
+	s.passes("a", job.Overlap{}, nil, use(1), each)
+	s.passes("b", job.Overlap{}, nil, use(1), each)
+	s.saysAt("customer", limited(2))
+	s.saysAt("stripe", limited(3))
+	for n, customer := range []string{"acme", "acme", "acme", "other", "other"} {
+		s.of(customer, string("ab"[n%2]), n)
+	}
+	for n := range 5 {
+		s.comes(string("ab"[n%2]), n)
+	}
+	s.wantsOf("acme", "[a0 b1]", "[a2]")
+	s.wantsOf("other", "[b3 a4]", "[]")
+	s.wantsAt("[a0 b1 b3]", "[a4]")
+	if r := s.run("a", 2, nil); r.Wait.Gate != "customer" || r.Wait.Key != gate.KeyOf("acme") || fmt.Sprint(r.NamedKeys) != fmt.Sprint([]string{"", gate.KeyOf("acme")}) {
+		t.Errorf("who waits for its customer says %+v, %v", r.Wait, r.NamedKeys)
+	}
+	if r := s.run("a", 4, nil); r.Wait.Gate != "stripe" || r.Wait.Key != "" || !r.Placed {
+		t.Errorf("who waits for the gate of all says %+v", r.Wait)
+	}
+	s.over("a", 0)
+	s.wantsOf("acme", "[b1 a2]", "[]")
+	s.wantsAt("[b1 b3 a4]", "[]")
+	if came := s.comes("a", 2); came != dispatch.Joined {
+		t.Errorf("it came to %d", came)
+	}
+	s.wantsAt("[b1 b3 a4]", "[a2]")
+	s.over("b", 3)
+	s.wantsAt("[b1 a4 a2]", "[]")
+	s.over("a", 2)
+	s.wantsOf("acme", "[b1]", "[]")
+}
+
+// A change of a definition holds for all values, those of which nobody knows yet too.
+func TestG1_G2_ADefinitionHoldsForAllValues(t *testing.T) {
+	s := newSeveral(t)
+	s.passes("a", job.Overlap{}, nil, each)
+	s.saysAt("customer", limited(1))
+	for n := range 12 {
+		s.of([]string{"acme", "other"}[n%2], "a", n)
+	}
+	for n := range 8 {
+		s.comes("a", n)
+	}
+	s.wantsOf("acme", "[a0]", "[a2 a4 a6]")
+	s.saysAt("customer", limited(2))
+	s.wantsOf("acme", "[a0 a2]", "[a4 a6]")
+	s.wantsOf("other", "[a1 a3]", "[a5 a7]")
+	s.saysAt("customer", func(d *gate.Named) { d.Closed = &gate.Closure{Since: then} })
+	s.over("a", 0)
+	s.over("a", 1)
+	s.wantsOf("acme", "[a2]", "[a4 a6]")
+	s.of("new", "a", 20)
+	s.comes("a", 20)
+	s.wantsOf("new", "[]", "[a20]")
+	s.saysAt("customer", func(d *gate.Named) { d.Closed = nil })
+	s.wantsOf("acme", "[a2 a4]", "[a6]")
+	s.wantsOf("other", "[a3 a5]", "[a7]")
+	s.wantsOf("new", "[a20]", "[]")
+	s.saysAt("customer", func(d *gate.Named) { d.Deleted, d.Def = true, gate.Definition{} })
+	for _, n := range []int{6, 7} {
+		if r := s.run("a", n, nil); r.Waits() {
+			t.Errorf("the gate is gone, and run %d waits", n)
+		}
+	}
+}
+
+// The first run of a value finds no gate that a change of the definition could have written: it is not let in by what was said before all the same.
+func TestG1_TheFirstOfAValueIsNotLetInByADefinitionOfBefore(t *testing.T) {
+	s := newSeveral(t)
+	s.passes("a", job.Overlap{}, nil, each)
+	s.saysAt("customer", limited(2))
+	cfg := s.Config
+	closed := false
+	slow := beforeWrite{s.Store, nil}
+	slow.do = func(op store.Op) {
+		if !closed && op.Key.Partition == "gate#default#customer" {
+			closed = true
+			s.saysAt("customer", func(d *gate.Named) { d.Closed = &gate.Closure{Since: then} })
+		}
+	}
+	cfg.Store, cfg.Book = slow, job.NewBook(slow, job.Compile)
+	d, err := dispatch.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := s.keyed(s.of("acme", "a", 0))
+	if came, err := d.Enter(t.Context(), r, r.ID.Nominal, s.defs["a"]); err != nil || came != dispatch.Joined || !closed {
+		t.Errorf("it came to %d, %v", came, err)
+	}
+	s.wantsOf("acme", "[]", "[a0]")
+}
+
+// An edit of a job lets in whoever waits for a value, as a resume does.
+func TestG2_AnEditLetsInAtTheGatesOfValues(t *testing.T) {
+	s := newSeveral(t)
+	s.passes("a", job.Overlap{}, nil, each)
+	s.passes("b", job.Overlap{}, nil, each)
+	s.saysAt("customer", limited(1))
+	s.of("acme", "b", 0)
+	s.of("acme", "a", 1)
+	s.comes("b", 0)
+	s.comes("a", 1)
+	s.passes("a", job.Overlap{}, func(j *job.Job) { j.Def.Paused = true; j.Generation-- }, each)
+	s.over("b", 0)
+	s.wantsOf("acme", "[]", "[a1]")
+	s.passes("a", job.Overlap{}, func(j *job.Job) { j.Generation-- }, each)
+	j, err := s.Book.Job(t.Context(), "default", "a")
+	if err == nil {
+		err = s.LetInAll(t.Context(), j)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.wantsOf("acme", "[a1]", "[]")
+}
+
+// Who has entered and never started leaves the gates of its values, and a key that cannot be told ends the run with the field that it is.
+func TestG2_KeysOfNamedGates(t *testing.T) {
+	s := newSeveral(t)
+	s.passes("a", job.Overlap{}, nil, use(1), each)
+	s.saysAt("customer", limited(1))
+	s.saysAt("stripe", limited(5))
+	s.of("acme", "a", 0)
+	s.of("acme", "a", 1)
+	s.comes("a", 0)
+	s.comes("a", 1)
+	e, err := s.Book.Edition(t.Context(), "default", "a", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stood := s.run("a", 0, nil)
+	if len(stood.NamedKeys) > 0 || stood.Placed {
+		t.Fatalf("the record says %v", stood.NamedKeys)
+	}
+	was := s.MayHold(t.Context(), stood, e)
+	ended, _ := stood.AskCancel(then, "", 1)
+	s.write(ended)
+	if err := s.Left(t.Context(), was); err != nil {
+		t.Fatal(err)
+	}
+	s.wantsOf("acme", "[a1]", "[]")
+	keyless := s.run("a", 9, func(r run.Run) run.Run { r.Payload.Inline = []byte(`{}`); return r })
+	keyed, ok, err := s.Keyed(t.Context(), keyless, e)
+	if err != nil || ok || keyed.State != run.Failed || keyed.Reason != "expression: gates[1].key: it gives an object; want a text, a number, true or false" {
+		t.Errorf("it is %s: %q, %t, %v", keyed.State, keyed.Reason, ok, errors.Unwrap(err))
+	}
+}
