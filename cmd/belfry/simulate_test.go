@@ -69,6 +69,45 @@ LINE  AT                   CODE           WHY
 	}
 }
 
+// A table says at which gate a run waited, for how long and for whom, and how full gates were.
+func TestASimulationWithGates(t *testing.T) {
+	const text = `start: 2026-01-05T00:00:00Z
+until: 1h
+gates: {stripe: {limit: 1}, unused: {limit: 1}}
+jobs:
+  charge: {gates: [stripe], timeout: 5m, target: {handler: {name: x}}}
+  own: {overlap: queue, timeout: 5m, target: {handler: {name: x}}}
+outcomes: {"*": [{takes: 40s}]}
+script:
+  - {at: 1m, do: trigger, runs: [{job: charge, as: one}, {job: own, as: mine}]}
+  - {at: 1m10s, do: trigger, runs: [{job: charge, as: two}, {job: own, as: next}]}
+  - {at: 1m35s, do: close, gate: stripe}
+`
+	file := scenarioFile(t, t.TempDir(), "gates.yaml", text)
+	want := `JOB     AS    DUE                  STATE      STARTED   ENDED     ATTEMPTS  WHY
+charge  one   2026-01-05 00:01:00  succeeded  00:01:00  00:01:40  1
+own     mine  2026-01-05 00:01:00  succeeded  00:01:00  00:01:40  1
+charge  two   2026-01-05 00:01:10  waiting                        0         waits at stripe, while one was in progress
+own     next  2026-01-05 00:01:10  succeeded  00:01:40  00:02:20  1         waited 30s at job:own, while mine was in progress
+
+Gates:
+GATE    MOST UNITS  WAITS  MEAN  LONGEST
+stripe  1           1      70s   70s
+unused  0           0
+
+4 runs: 1 waiting, 3 succeeded; 3 attempts; 1 not ended. At most 2 attempts at once.
+`
+	if got := belfry(t, "", "simulate", file); got.code != exitOK || got.out != want {
+		t.Errorf("code %d, stderr %q, stdout\n%s\nwant\n%s", got.code, got.errors, got.out, want)
+	}
+	if svg := belfry(t, "", "simulate", file, "--chart=svg").out; !strings.Contains(svg, "<title>two, charge at 2026-01-05 00:01:10: waits at stripe, while one was in progress</title>") {
+		t.Errorf("the chart is\n%s", svg)
+	}
+	if got := belfry(t, strings.Replace(text, "gates: [stripe]", "gates: [strpe]", 1), "simulate", "-"); got.code != exitUsage || !strings.Contains(got.errors, `line 5: jobs.charge.gates[0].gate: got "strpe", want a gate of this scenario, under gates; did you mean "stripe"?`) {
+		t.Errorf("code %d, %s", got.code, got.errors)
+	}
+}
+
 func TestASimulationAsADocument(t *testing.T) {
 	file := scenarioFile(t, t.TempDir(), "night.yaml", nightScenario)
 	got := belfry(t, "", "simulate", file, "-o", "json")
@@ -179,9 +218,9 @@ func TestAllThatIsWrongIsCounted(t *testing.T) {
 }
 
 func TestAFileThatIsNoScenario(t *testing.T) {
-	file := scenarioFile(t, t.TempDir(), "bad.yaml", "start: 2026-01-05T00:00:00Z\nsript: []\ngates: {}\n")
+	file := scenarioFile(t, t.TempDir(), "bad.yaml", "start: 2026-01-05T00:00:00Z\nsript: []\ncalendars: {}\n")
 	got := belfry(t, "", "simulate", file)
-	want := file + ", line 2: sript: unknown field; did you mean \"script\"?\n" + file + ", line 3: gates: not built yet; leave it out\n"
+	want := file + ", line 2: sript: unknown field; did you mean \"script\"?\n" + file + ", line 3: calendars: not built yet; leave it out\n"
 	if got.code != exitUsage || got.out != "" || got.errors != want {
 		t.Errorf("code %d, stdout %q, stderr %q, want %q", got.code, got.out, got.errors, want)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	runs "github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/simulate"
@@ -26,7 +27,7 @@ func (s *simulation) shownIn() *time.Location {
 func (s *simulation) show(p played) error {
 	r := *p.Report
 	zone := s.shownIn()
-	names := runNames(r)
+	names := simulate.Names(r)
 	columns, cells := []string{"JOB", "AS", "DUE", "STATE", "STARTED", "ENDED", "ATTEMPTS", "WHY"}, [][]string{}
 	shown := r.Runs
 	if s.most > 0 && len(shown) > s.most {
@@ -57,6 +58,7 @@ func (s *simulation) show(p played) error {
 	if left := len(r.Runs) - len(shown); left > 0 {
 		sections = append(sections, func() error { return s.say("and %s more; -n 0 shows all", exactly(left, "run")) })
 	}
+	section("Gates:", []string{"GATE", "MOST UNITS", "WAITS", "MEAN", "LONGEST"}, gateRows(r, simulate.Last(r)))
 	var skipped, refused [][]string
 	for _, k := range r.Skipped {
 		skipped = append(skipped, []string{k.Job, fmt.Sprint(k.Count), clockOf(&k.From, time.Time{}, zone), clockOf(&k.Through, k.From, zone), k.Reason})
@@ -119,18 +121,6 @@ func clockOf(at *time.Time, beside time.Time, zone *time.Location) string {
 	return t.Format(form)
 }
 
-// runNames are what a table calls runs: as the script names them.
-func runNames(r simulate.Report) map[string]string {
-	names := make(map[string]string, len(r.Runs))
-	for _, one := range r.Runs {
-		names[one.ID] = one.Job + "@" + one.NominalTime.Format(time.RFC3339Nano)
-		if one.As != nil {
-			names[one.ID] = *one.As
-		}
-	}
-	return names
-}
-
 // whyOf says what is to be known of a run: what was in its way, why it ended as it did, or the last error.
 func whyOf(r simulate.Run, names map[string]string) string {
 	if r.Why != nil {
@@ -149,7 +139,7 @@ func whyOf(r simulate.Run, names map[string]string) string {
 	}
 	switch {
 	case r.Reason == "" && failure == "":
-		return waitedOf(r.Waits)
+		return waitedOf(r.Waits, names)
 	case strings.HasSuffix(r.Reason, failure):
 		return r.Reason
 	case r.Reason == "":
@@ -158,19 +148,55 @@ func whyOf(r simulate.Run, names map[string]string) string {
 	return r.Reason + ": " + failure
 }
 
-// waitedOf says how long a run waited in line, "" where it never did.
-func waitedOf(waits []simulate.Wait) string {
-	var waited time.Duration
+// waitedOf says how long a run waited in line, at which gates and for whom; "" where it never did.
+func waitedOf(waits []simulate.Wait, names map[string]string) string {
+	var told []string
 	for _, w := range waits {
-		if w.To == nil {
-			return "waits in the line of " + w.Gate
+		if w.To == nil || w.To.After(w.From) {
+			told = append(told, simulate.Waited(w, names))
 		}
-		waited += w.To.Sub(w.From)
 	}
-	if waited == 0 {
-		return ""
+	return strings.Join(told, "; ")
+}
+
+// gateRows tell of each gate that jobs name how much of it was taken at once, how many runs waited there, and how long: all of them, and the one that waited
+// longest. Who waits still has waited until last.
+func gateRows(r simulate.Report, last time.Time) (rows [][]string) {
+	type line struct {
+		runs         int
+		all, longest time.Duration
 	}
-	return "waited " + schedule.Duration(waited).String() + " in line"
+	lines := map[string]*line{}
+	for name := range r.Most.Gates {
+		lines[name] = &line{}
+	}
+	for _, one := range r.Runs {
+		for _, w := range one.Waits {
+			if _, own := gate.OwnOf(w.Gate); own {
+				continue
+			}
+			if lines[w.Gate] == nil {
+				lines[w.Gate] = &line{}
+			}
+			to := last
+			if w.To != nil {
+				to = *w.To
+			}
+			waited := max(0, to.Sub(w.From))
+			l := lines[w.Gate]
+			l.runs, l.all, l.longest = l.runs+1, l.all+waited, max(l.longest, waited)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(lines)) {
+		l := lines[name]
+		row := []string{name, fmt.Sprint(r.Most.Gates[name]), fmt.Sprint(l.runs), "", ""}
+		if l.runs > 0 {
+			row[3] = schedule.Duration((l.all / time.Duration(l.runs)).Truncate(time.Millisecond)).String()
+			row[4] = schedule.Duration(l.longest).String()
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // summary is a report in a sentence or two.

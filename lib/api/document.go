@@ -81,6 +81,7 @@ func (a *api) document() *huma.OpenAPI {
 	registry.RegisterTypeAlias(reflect.TypeFor[job.Overlap](), reflect.TypeFor[policyOrOverlap]())
 	registry.RegisterTypeAlias(reflect.TypeFor[job.GateUse](), reflect.TypeFor[nameOrGateUse]())
 	registry.RegisterTypeAlias(reflect.TypeFor[wire.ScenarioOutcomes](), reflect.TypeFor[listOrChoice]())
+	registry.RegisterTypeAlias(reflect.TypeFor[wire.ScenarioDefinition](), reflect.TypeFor[jobOrGate]())
 	return &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{

@@ -111,17 +111,43 @@ func (r *reading) next() bool {
 	return false
 }
 
-// choose checks a value against the one alternative that has its type: the document has none that differ in less.
+// choose checks a value against the one alternative that has its type. Of objects it is the one that knows most of its fields, the first where several do.
 func (r *reading) choose(schema *huma.Schema, got, field string) bool {
+	var chosen *huma.Schema
+	most := -1
 	for _, alternative := range schema.OneOf {
-		if r.resolved(alternative).Type == got {
-			wrong := r.wrong()
-			return r.check(alternative, field) && r.wrong() == wrong // the parts of such a value make none without the others
+		of := r.resolved(alternative)
+		if of.Type != got {
+			continue
 		}
+		if known := r.known(of); known > most {
+			chosen, most = of, known
+		}
+	}
+	if chosen != nil {
+		wrong := r.wrong()
+		return r.check(chosen, field) && r.wrong() == wrong // the parts of such a value make none without the others
 	}
 	r.skip()
 	r.refuse(field, "got %s, want %s", got, want{schema})
 	return false
+}
+
+// known counts the fields of the object that stands here which a schema knows. It is 0 for what is no object.
+func (r *reading) known(schema *huma.Schema) (count int) {
+	if r.text[r.at] != '{' {
+		return 0
+	}
+	start := r.at
+	for r.at++; r.next(); {
+		if schema.Properties[textOf(r.skip())] != nil {
+			count++
+		}
+		r.at = between(r.text, r.at)
+		r.skip()
+	}
+	r.at = start
+	return count
 }
 
 func (r *reading) object(schema *huma.Schema, field string) bool {

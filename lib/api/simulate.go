@@ -81,18 +81,35 @@ func (listOrChoice) Schema(registry huma.Registry) *huma.Schema {
 	}
 }
 
+// jobOrGate stands for wire.ScenarioDefinition in schemas.
+type jobOrGate struct{}
+
+// Schema gives it to the framework.
+func (jobOrGate) Schema(registry huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Extensions: map[string]any{namedAs: "ScenarioDefinition"},
+		Title:      `a job, or a gate such as {"limit": 10}, or null to delete a gate`,
+		OneOf: []*huma.Schema{
+			registry.Schema(reflect.TypeFor[wire.Job](), true, ""),
+			registry.Schema(reflect.TypeFor[wire.GateDefinition](), true, ""),
+			{Type: "null"},
+		},
+	}
+}
+
 // What a request may hold of a scenario; a file for belfry simulate may hold more.
 const (
 	maxScenario  = 256 << 10 // bytes: in Go a scenario takes many times its size
 	mostOutcomes = 1000      // in a list
 	mostBranches = 100
 	mostLines    = 1000
-	mostNames    = 1000 // jobs, and outcomes
+	mostNames    = 1000 // jobs, gates, and outcomes
 )
 
 // boundScenarios gives the lists of scenarios their bounds.
 func boundScenarios(schemas map[string]*huma.Schema, most func(schema, field string, count int)) {
 	most("Scenario", "jobs", mostNames)
+	most("Scenario", "gates", mostNames)
 	most("Scenario", "outcomes", mostNames)
 	most("Scenario", "script", mostLines)
 	most("ScenarioChoice", "is", mostBranches)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
@@ -33,19 +34,28 @@ func TestAScenarioIsPlayedAndNothingIsStored(t *testing.T) {
 func TestAScenarioIsRefusedByItsFields(t *testing.T) {
 	s := start(t, 0, everything(t))
 	for body, want := range map[string]string{
-		`{"start": "2026-01-05T00:00:00Z", "gates": {}}`:                                               "gates",
-		`{"start": "2026-01-05T00:00:00Z", "scirpt": []}`:                                              "scirpt",
-		`{"start": "2026-01-05T00:00:00Z", "script": [{"at": "1m", "do": "signal"}]}`:                  "script[0].do",
-		`{"start": "2026-01-05T00:00:00Z", "script": [{"at": "1m", "do": "look", "as": "a", "x": 1}]}`: "script[0].x",
+		`{"start": "2026-01-05T00:00:00Z", "calendars": {}}`:                                                                       "calendars",
+		`{"start": "2026-01-05T00:00:00Z", "gates": {"a": {"limit": 0}}}`:                                                          "gates.a.limit",
+		`{"start": "2026-01-05T00:00:00Z", "gates": {"a": {"limit": 1, "rate": {}}}}`:                                              "gates.a.rate",
+		`{"start": "2026-01-05T00:00:00Z", "script": [{"at": "1m", "do": "gate", "name": "a", "definition": {"max_waiting": 1}}]}`: "script[0].definition.limit",
+		`{"start": "2026-01-05T00:00:00Z", "script": [{"at": "1m", "do": "gate", "name": "a", "definition": 3}]}`:                  "script[0].definition",
+		`{"start": "2026-01-05T00:00:00Z", "scirpt": []}`:                                                                          "scirpt",
+		`{"start": "2026-01-05T00:00:00Z", "script": [{"at": "1m", "do": "signal"}]}`:                                              "script[0].do",
+		`{"start": "2026-01-05T00:00:00Z", "script": [{"at": "1m", "do": "look", "as": "a", "x": 1}]}`:                             "script[0].x",
 	} {
 		if fields := s.send("POST", "/v1/simulate", body).refused(400, "malformed"); len(fields) != 1 || fields[want] == "" {
 			t.Errorf("%s: %v, want %s", body, fields, want)
 		}
 	}
+	const gated = `{"start": "2026-01-05T00:00:00Z", "gates": {"stripe": {"limit": 1}}, "jobs": {"a": {"gates": ["stripe"], "target": {"handler": {"name": "x"}}}}, "script": [
+		{"at": "1m", "do": "close", "gate": "stripe", "reason": "they are down"}, {"at": "2m", "do": "trigger", "job": "a", "as": "one"}, {"at": "3m", "do": "gate", "name": "stripe", "definition": null},
+		{"at": "4m", "do": "gate", "name": "stripe", "definition": {"limit": 2}}, {"at": "5m", "do": "put", "job": "b", "definition": {"gates": [{"gate": "stripe", "units": 3}], "target": {"handler": {"name": "x"}}}}]}`
 	looks := strings.TrimSuffix(strings.Repeat(`{"at": "1m", "do": "look", "as": "l%d"},`, 4), ",")
 	for body, want := range map[string]string{
 		strings.Replace(simulated, `"1h"`, `"1970-01-01T00:00:00Z"`, 1):                                          "until",
 		strings.Replace(simulated, `{"rows": 3}`, `"`+strings.Repeat("x", 300)+`"`, 1):                           "outcomes.report[1].result",
+		strings.Replace(gated, `"gates": ["stripe"]`, `"gates": ["strpe"]`, 1):                                   "jobs.a.gates[0].gate",
+		strings.Replace(gated, `"definition": null`, `"definition": {"target": {"handler": {"name": "x"}}}`, 1):  "script[2].definition",
 		strings.Replace(simulated, `"*/10 * * * *"`, `"61 * * * *"`, 1):                                          "jobs.report.schedule.cron",
 		`{"start": "2026-01-05T00:00:00Z", "script": [` + fmt.Sprintf(looks, 1, 2, 3, 4) + `]}`:                  "script[3].do",
 		strings.Replace(simulated, `"outcomes": {"report": [`, `"outcomes": {"report": [], "*": [`, 1):           "outcomes.report",
@@ -59,6 +69,11 @@ func TestAScenarioIsRefusedByItsFields(t *testing.T) {
 		if fields := r.refused(422, "invalid"); len(fields) != 1 || fields[want] == "" {
 			t.Errorf("%.300s: %v, want %s", body, fields, want)
 		}
+	}
+	got := into[wire.Simulation](s.send("POST", "/v1/simulate", gated).is(200))
+	if w := got.Runs[0].Waits; len(got.Runs) != 1 || got.Runs[0].State != "succeeded" || len(w) != 1 || w[0].Gate != "stripe" || w[0].To.Sub(w[0].From) != time.Minute ||
+		len(got.Refused) != 1 || got.Refused[0].Line != 5 || !strings.Contains(got.Refused[0].Detail, "at most 2, the limit of the gate stripe") {
+		t.Errorf("with a gate it is %+v, refused %+v", got.Runs, got.Refused)
 	}
 	s.send("POST", "/v1/simulate", `{"start": "2026-01-05T00:00:00Z", "expect": "`+strings.Repeat("x", 256<<10)+`"}`).is(413)
 }

@@ -82,6 +82,18 @@ func (f *form) value(v *manifest.Value, into reflect.Value, at string, tag refle
 			f.refuse(v, at, "got %s, %v", v.Kind, err)
 		}
 		return
+	case *wire.ScenarioDefinition:
+		own.Given = true
+		fields := make([]string, len(v.Members))
+		for i, m := range v.Members {
+			fields[i] = m.Name
+		}
+		of := reflect.ValueOf(&own.Job)
+		if wire.DefinesGate(fields) {
+			of = reflect.ValueOf(&own.Gate)
+		}
+		f.value(v, of.Elem(), at, "")
+		return
 	case *wire.ScenarioOutcomes:
 		switch v.Kind {
 		case manifest.Array:
@@ -278,6 +290,7 @@ var toCome = map[reflect.Type][]string{
 	reflect.TypeFor[wire.ScenarioLine]():    wire.ScenarioFieldsToCome["ScenarioLine"],
 	reflect.TypeFor[wire.Job]():             {"deadline", "unique", "order_by", "pause_after", "max_runs"},
 	reflect.TypeFor[job.GateUseForm]():      {"key"},
+	reflect.TypeFor[wire.GateDefinition]():  {"rate", "fair_by", "weights", "max_wait", "while_retrying", "open", "breaker", "pool", "key"},
 	reflect.TypeFor[schedule.Spec]():        {"exclude", "only"},
 	reflect.TypeFor[target.Spec]():          {"workflow", "callback"},
 }

@@ -32,6 +32,11 @@ type ledger struct {
 	states   [run.Unknown + 1]int // how many runs are in each
 	progress map[string]int       // by job: runs that have started and not ended
 	most     map[string]int       // of progress
+
+	lined map[run.ID]*account  // who waits in line
+	moved time.Time            // when a run went on for the last time, or somebody did something
+	gates map[store.Key][]byte // of each gate, as it was written last
+	units map[string]int       // by gate that jobs name: how much of its limit was taken at once, at most
 }
 
 // account is what is known of a run. Times are Unix ms, 0 for none.
@@ -39,10 +44,13 @@ type account struct {
 	id         run.ID
 	state      run.State
 	generation int64
+	opening    uint64
+	line       string // the gate of the record: where it waits, if it does
 	failures   int
 	reason     string
 	ended      int64
 	next       int64 // not before
+	startBy    int64
 	attempts   []try
 	waits      []Wait
 	result     run.Ref
@@ -60,7 +68,8 @@ type try struct {
 }
 
 func newLedger(s store.Store, cut int, now func() time.Time) *ledger {
-	return &ledger{Store: s, cut: cut, now: now, runs: map[run.ID]*account{}, progress: map[string]int{}, most: map[string]int{}}
+	return &ledger{Store: s, cut: cut, now: now, runs: map[run.ID]*account{}, progress: map[string]int{}, most: map[string]int{},
+		lined: map[run.ID]*account{}, gates: map[store.Key][]byte{}, units: map[string]int{}}
 }
 
 // errKilled is what a process hears of the store that was killed. It is not there to hear it.
@@ -117,9 +126,7 @@ func (l *ledger) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range ops {
-		l.note(&ops[i])
-	}
+	l.note(ops)
 	return versions, l.wrote()
 }
 
@@ -131,21 +138,92 @@ func (l *ledger) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdic
 	if err != nil {
 		return nil, err
 	}
-	done := 0
+	var done []store.Op
 	for i, v := range verdicts {
 		if v.Err == nil {
-			l.note(&ops[i])
-			done++
+			done = append(done, ops[i])
 		}
 	}
-	if done > 0 {
+	if len(done) > 0 {
+		l.note(done)
 		err = l.wrote()
 	}
 	return verdicts, err
 }
 
-// note takes what was written of a run.
-func (l *ledger) note(op *store.Op) {
+// note takes what was written at once: gates first, at which runs may begin to wait by the same write.
+func (l *ledger) note(ops []store.Op) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range ops {
+		if isGate(&ops[i]) {
+			l.gates[ops[i].Key] = ops[i].Value
+		}
+	}
+	for i := range ops {
+		l.noteRun(&ops[i])
+	}
+	for i := range ops {
+		if isGate(&ops[i]) {
+			l.noteUnits(ops[i].Key)
+		}
+	}
+}
+
+const gatePrefix = "gate#" + tenant + "#"
+
+func isGate(op *store.Op) bool {
+	return op.Kind == store.Put && strings.HasPrefix(op.Key.Partition, gatePrefix)
+}
+
+// noteUnits takes how much of the limit of a gate that jobs name is taken.
+func (l *ledger) noteUnits(at store.Key) {
+	name := strings.TrimPrefix(at.Partition, gatePrefix)
+	if _, own := gate.OwnOf(name); own {
+		return
+	}
+	if round := l.inProgress(at); round != nil {
+		l.units[name] = max(l.units[name], round.Units())
+	}
+}
+
+// inProgress has looked at all runs that have places at a gate. It is nil where the gate cannot be read.
+func (l *ledger) inProgress(at store.Key) *gate.Round {
+	g, err := gate.FromItem(tenant, strings.TrimPrefix(at.Partition, gatePrefix), store.Item{Key: at, Version: 1, Value: l.gates[at]})
+	if err != nil {
+		return nil
+	}
+	round := g.Begin()
+	ids := round.Unsure(len(g.Entries))
+	standing := make([]run.Run, len(ids))
+	for i, id := range ids {
+		if a := l.runs[id]; a != nil {
+			standing[i] = run.Run{ID: id, Tenant: tenant, Version: 1, State: a.state, Generation: a.generation, Opening: a.opening, Wait: run.Wait{Gate: a.line}}
+		}
+	}
+	round.Learn(standing)
+	return round
+}
+
+// inTheWay names the runs that a run finds in progress at the gate where it begins to wait.
+func (l *ledger) inTheWay(r run.Run) (ids []string) {
+	at := gate.Of(r).Item()
+	if l.gates[at] == nil {
+		return nil
+	}
+	round := l.inProgress(at)
+	if round == nil {
+		return nil
+	}
+	g := round.Gate()
+	for _, e := range g.Entries[:min(len(g.Entries), run.MaxInTheWay)] {
+		ids = append(ids, g.Run(e).String())
+	}
+	return ids
+}
+
+// noteRun takes what was written of a run.
+func (l *ledger) noteRun(op *store.Op) {
 	if op.Kind != store.Put || !strings.HasPrefix(op.Key.Partition, "run#") {
 		return
 	}
@@ -161,8 +239,6 @@ func (l *ledger) note(op *store.Op) {
 	if err != nil || !ok {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	a := l.runs[id]
 	if a == nil {
 		a = &account{id: id}
@@ -171,7 +247,14 @@ func (l *ledger) note(op *store.Op) {
 		l.states[a.state]--
 	}
 	l.states[r.State]++
+	if lined := l.lined[id] != nil; r.State != a.state || r.Waits() != lined {
+		l.moved = l.now()
+	}
+	if delete(l.lined, id); r.Waits() {
+		l.lined[id] = a
+	}
 	a.state, a.generation, a.failures, a.reason, a.ended, a.next, a.result, a.why, a.key = r.State, r.Generation, r.Failures, r.Reason, r.Ended, r.NextAt, r.Result, r.Why, gate.ShownKey(gate.WhyKey(r))
+	a.opening, a.startBy, a.line = r.Opening, r.StartBy, r.Wait.Gate
 	a.through, a.count, a.callback = 0, 0, !r.Callback.IsZero()
 	if r.Missed() {
 		a.through, a.count = max(r.Through, id.Nominal), max(r.Count, 1)
@@ -179,7 +262,7 @@ func (l *ledger) note(op *store.Op) {
 	for _, one := range r.Attempts {
 		a.try(one)
 	}
-	a.wait(r, l.now())
+	l.wait(a, r)
 	switch progress := r.State == run.Running || a.progress && (r.State == run.Retrying || r.State == run.Queued); {
 	case progress && !a.progress:
 		a.progress = true
@@ -191,18 +274,18 @@ func (l *ledger) note(op *store.Op) {
 	}
 }
 
-// wait takes what a run's record says of its wait in line, as it was written at now.
-func (a *account) wait(r run.Run, now time.Time) {
+// wait takes what a run's record says of its wait in line.
+func (l *ledger) wait(a *account, r run.Run) {
 	key := gate.ShownKey(gate.Of(r).Key)
 	if n := len(a.waits); n > 0 && a.waits[n-1].To == nil {
 		if r.Waits() && r.Wait.Gate == a.waits[n-1].Gate && key == a.waits[n-1].Key && r.Wait.Since == a.waits[n-1].From.UnixMilli() {
 			return
 		}
-		now = now.UTC()
+		now := l.now().UTC()
 		a.waits[n-1].To = &now
 	}
 	if r.Waits() {
-		a.waits = append(a.waits, Wait{Gate: r.Wait.Gate, Key: key, From: time.UnixMilli(r.Wait.Since).UTC()})
+		a.waits = append(a.waits, Wait{Gate: r.Wait.Gate, Key: key, From: time.UnixMilli(r.Wait.Since).UTC(), InTheWay: l.inTheWay(r)})
 	}
 }
 
@@ -252,10 +335,28 @@ func (l *ledger) going(workers bool) int {
 	return going
 }
 
+// lasting is how long runs may wait in line, while nothing else goes on, until nobody is going to let them in: a gate's timer looks each minute whether
+// there is room, and a check of each run each hour.
+const lasting = 2 * time.Hour
+
+// stuck tells whether all that has not ended waits in line for what nobody does any more: a gate is closed, say, or a job paused. Who may be too late to
+// start is skipped one day.
+func (l *ledger) stuck(workers bool) bool {
+	if len(l.lined) == 0 || l.going(workers) > len(l.lined) || l.now().Sub(l.moved) < lasting {
+		return false
+	}
+	for _, a := range l.lined {
+		if a.startBy != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // report says what became of all runs so far.
 func (p *player) report(ctx context.Context) (Report, error) {
 	r := Report{Runs: []Run{}, Skipped: []Stretch{}, Refused: slices.Clone(p.refused), Open: p.ledger.unended(),
-		Most: Most{Jobs: maps.Clone(p.ledger.most), Workers: p.most}}
+		Most: Most{Jobs: maps.Clone(p.ledger.most), Gates: maps.Clone(p.ledger.units), Workers: p.most}}
 	all := slices.SortedFunc(maps.Values(p.ledger.runs), func(a, b *account) int {
 		return cmp.Or(cmp.Compare(a.id.Nominal, b.id.Nominal), strings.Compare(a.id.Job, b.id.Job), strings.Compare(a.id.Random, b.id.Random))
 	})

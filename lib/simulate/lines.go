@@ -19,6 +19,8 @@ var doneBefore = map[Action]control.Code{
 	Cancel:  control.CodeRunEnded,
 	Retry:   control.CodeRunNotEnded,
 	Redrive: control.CodeRunNotEnded,
+	Release: control.CodeNotWaiting,
+	SetGate: control.CodeGateNotFound,
 }
 
 // codeDown is the code of a line that nobody could hear, as the API gives it while it is not ready.
@@ -94,6 +96,21 @@ func (p *player) do(ctx context.Context, l Line) error {
 		if id, err = p.runOf(l.Run); err == nil {
 			_, err = p.control.Retry(ctx, tenant, id, l.Force, time.Time{})
 		}
+	case Release:
+		var id run.ID
+		if id, err = p.runOf(l.Run); err == nil {
+			_, err = p.control.Release(ctx, tenant, id)
+		}
+	case SetGate:
+		if l.Limits == nil {
+			err = p.control.DeleteGate(ctx, tenant, l.Gate, control.Match{})
+		} else {
+			_, _, err = p.control.PutGate(ctx, tenant, l.Gate, *l.Limits, control.Match{})
+		}
+	case Close:
+		_, err = p.control.CloseGate(ctx, tenant, l.Gate, l.Reason, control.Match{})
+	case Open:
+		_, err = p.control.OpenGate(ctx, tenant, l.Gate, control.Match{})
 	case Redrive:
 		return p.many(l, func(b control.Bulk) (control.Outcome, error) {
 			return p.control.Redrive(ctx, tenant, control.DeadFilter{Job: l.Job}, b)

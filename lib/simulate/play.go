@@ -121,6 +121,11 @@ func Play(ctx context.Context, s Scenario, o Options) (Report, error) {
 
 // play goes from one instant at which something is due to the next.
 func (p *player) play(ctx context.Context) (*Stopped, error) {
+	for _, g := range p.scenario.Gates {
+		if err := p.line(ctx, Line{Do: SetGate, Gate: g.Name, Limits: &g.Definition}); err != nil {
+			return nil, err
+		}
+	}
 	for _, j := range p.scenario.Jobs {
 		if err := p.line(ctx, Line{Do: Put, Job: j.Name, Definition: j.Definition}); err != nil {
 			return nil, err
@@ -204,7 +209,8 @@ func (p *player) next() int64 {
 
 // finished tells whether nothing can happen any more, though something may be looked after for ever.
 func (p *player) finished() bool {
-	return p.up() && len(p.busy.order) == 0 && len(p.script) == 0 && !p.owed && !p.diary.Calls() && p.ledger.going(p.workers > 0) == 0
+	return p.up() && len(p.busy.order) == 0 && len(p.script) == 0 && !p.owed && !p.diary.Calls() &&
+		(p.ledger.going(p.workers > 0) == 0 || p.ledger.stuck(p.workers > 0))
 }
 
 // room is how many attempts may be started.
@@ -216,6 +222,7 @@ func (p *player) instant(ctx context.Context) error {
 	if p.down != 0 && p.now >= p.down {
 		// Workers live on while a server is away, and could not renew their leases.
 		p.down, p.owed = 0, true
+		p.ledger.moved = p.clock.Now()
 		p.dispatch.Unsettle()
 	}
 	if err := p.settle(ctx); err != nil {
@@ -227,6 +234,7 @@ func (p *player) instant(ctx context.Context) error {
 		if err := p.line(ctx, l); err != nil {
 			return fmt.Errorf("line %d: %w", l.Number, err)
 		}
+		p.ledger.moved = p.clock.Now()
 		if err := p.settle(ctx); err != nil {
 			return err
 		}

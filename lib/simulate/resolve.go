@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
@@ -27,6 +29,7 @@ var (
 func Resolve(document wire.Scenario) (Scenario, error) {
 	r := &resolver{document: document}
 	r.clock()
+	r.gates()
 	r.jobs()
 	r.outcomes()
 	r.script()
@@ -121,10 +124,39 @@ func judged(def job.Definition) (*schedule.Schedule, error) {
 	if def.Target.Workflow != nil {
 		err = errors.Join(err, invalid.Missing("target.workflow", "another target: scenarios do not play workflows yet; belfry workflow simulate plays one by itself"))
 	}
-	if len(def.Gates) > 0 {
-		err = errors.Join(err, invalid.Missing("gates", "none: scenarios do not play gates yet, but for the own one of a job with overlap"))
-	}
 	return compiled, err
+}
+
+func (r *resolver) gates() {
+	if len(r.document.Gates) > MaxGates {
+		r.refuse(invalid.Field("gates", fmt.Sprintf("%d gates", len(r.document.Gates)), fmt.Sprintf("at most %d", MaxGates)))
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.document.Gates)) {
+		field := "gates." + name
+		if err := gate.ValidName(name); err != nil {
+			r.refuse(invalid.Field(field, name, invalid.All(err)[0].Want))
+			continue
+		}
+		given := r.document.Gates[name]
+		r.refuse(invalid.Under(field, given.Called(name)))
+		r.refuse(invalid.Under(field, given.Definition.Validate()))
+		r.Gates = append(r.Gates, Gate{name, given.Definition})
+	}
+}
+
+// passes refuses a job that names a gate which is not there when it is put at the start, as the API does.
+func (r *resolver) passes(field string, def job.Definition) {
+	for i, use := range def.Gates {
+		at := fmt.Sprintf("%s.gates[%d]", field, i)
+		switch there, known := r.document.Gates[use.Gate]; {
+		case !job.NamesGate(use.Gate): // which is told of already
+		case !known:
+			r.refuse(invalid.Field(at+".gate", use.Gate, "a gate of this scenario, under gates"+r.meant(use.Gate, slices.Collect(maps.Keys(r.document.Gates)))))
+		case there.Definition.Validate() == nil && use.Units > there.Limit:
+			r.refuse(invalid.Field(at+".units", strconv.Itoa(use.Units), fmt.Sprintf("at most %d, the limit of the gate %s", there.Limit, use.Gate)))
+		}
+	}
 }
 
 func (r *resolver) jobs() {
@@ -142,6 +174,7 @@ func (r *resolver) jobs() {
 		r.refuse(invalid.Under(field, r.document.Jobs[name].Called(name)))
 		compiled, err := judged(def)
 		r.refuse(invalid.Under(field, err))
+		r.passes(field, def)
 		if err == nil && compiled != nil && !r.Start.IsZero() {
 			if _, fires := compiled.Next(r.Start); !fires {
 				r.refuse(invalid.Missing(field+".schedule", "a fire after start, "+r.Start.Format(time.RFC3339)+"; this schedule has none"))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 )
 
@@ -12,6 +13,7 @@ import (
 const (
 	MaxDocument    = 8 << 20               // bytes
 	MaxJobs        = 1000                  // in jobs
+	MaxGates       = 1000                  // in gates
 	MaxScript      = 10_000                // lines
 	MaxOutcomes    = 10_000                // outcomes in all
 	MaxWorkers     = 10_000                // attempts at once
@@ -25,6 +27,7 @@ type Scenario struct {
 	Start   time.Time
 	Until   time.Time // zero: until nothing is left to happen, at most OpenSpan after Start
 	Workers int       // attempts at once
+	Gates   []Gate    // by name; they are put at Start, before the jobs
 	Jobs    []Job     // by name; they are put at Start
 	// Outcomes are what the targets do, by the job's name; "*" has those of jobs that are not named. A job without any succeeds at once.
 	Outcomes map[string]Outcomes
@@ -37,6 +40,12 @@ type Scenario struct {
 type Job struct {
 	Name       string
 	Definition job.Definition
+}
+
+// Gate is a gate that jobs name, as PUT takes it.
+type Gate struct {
+	Name       string
+	Definition gate.Definition
 }
 
 // Outcome is what a target does in one attempt. The zero value succeeds at once, with the result null.
@@ -82,6 +91,10 @@ const (
 	Cancel  Action = "cancel"  // Run, or all runs of Job that have not ended; Reason
 	Retry   Action = "retry"   // Run, Force
 	Redrive Action = "redrive" // Job: its dead letters
+	Release Action = "release" // Run, which waits at a gate
+	SetGate Action = "gate"    // Gate, Limits: nil deletes it
+	Close   Action = "close"   // Gate, Reason
+	Open    Action = "open"    // Gate
 	Down    Action = "down"    // For
 	Workers Action = "workers" // Workers
 	Clock   Action = "clock"   // By
@@ -100,6 +113,8 @@ type Line struct {
 	Triggers   []Triggered
 	Batch      bool // Triggers are one request of many: TriggerMany
 	Definition job.Definition
+	Gate       string
+	Limits     *gate.Definition
 	IfMatch    string // of put: an ETag, "*" for any job that exists, "" for no condition
 	Reason     string
 	Force      bool

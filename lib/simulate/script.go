@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
@@ -25,6 +26,10 @@ var takes = map[Action]struct{ needs, may []string }{
 	Cancel:  {may: []string{"run", "job", "reason"}},
 	Retry:   {needs: []string{"run"}, may: []string{"force"}},
 	Redrive: {needs: []string{"job"}},
+	Release: {needs: []string{"run"}},
+	SetGate: {needs: []string{"name", "definition"}},
+	Close:   {needs: []string{"gate"}, may: []string{"reason"}},
+	Open:    {needs: []string{"gate"}},
 	Down:    {needs: []string{"for"}},
 	Workers: {needs: []string{"n"}},
 	Clock:   {needs: []string{"by"}},
@@ -34,7 +39,8 @@ var takes = map[Action]struct{ needs, may []string }{
 // given are the fields of a line that say something, beside at and do.
 func given(line wire.ScenarioLine) map[string]bool {
 	all := map[string]bool{"job": line.Job != "", "as": line.As != "", "run_at": line.RunAt != "", "delay": line.Delay != nil,
-		"payload": line.Payload != nil, "ignore_pause": line.IgnorePause, "runs": line.Runs != nil, "run": line.Run != "", "definition": line.Definition != nil,
+		"payload": line.Payload != nil, "ignore_pause": line.IgnorePause, "runs": line.Runs != nil, "run": line.Run != "", "definition": line.Definition.Given,
+		"name": line.Name != "", "gate": line.Gate != "",
 		"if_match": line.IfMatch != "", "reason": line.Reason != "", "force": line.Force, "for": line.For != 0, "n": line.N != nil, "by": line.By != ""}
 	maps.DeleteFunc(all, func(_ string, is bool) bool { return !is })
 	return all
@@ -87,8 +93,11 @@ func (r *resolver) line(i int, text wire.ScenarioLine, names map[string]bool) {
 		}
 	}
 	for _, name := range allowed.needs {
-		if !has[name] {
-			r.refuse(invalid.Missing(field+"."+name, needed[name]))
+		if want := needed[name]; !has[name] {
+			if do == SetGate && name == "definition" {
+				want = "a gate, as PUT /v1/gates/{gate} takes it, or null to delete it"
+			}
+			r.refuse(invalid.Missing(field+"."+name, want))
 		}
 	}
 	if text.Job != "" && job.ValidName(text.Job) != nil {
@@ -96,15 +105,32 @@ func (r *resolver) line(i int, text wire.ScenarioLine, names map[string]bool) {
 	}
 	switch do {
 	case Put:
-		if text.Definition != nil {
-			l.Definition = text.Definition.Definition
-			r.refuse(invalid.Under(field+".definition", text.Definition.Called(text.Job)))
+		switch j := text.Definition.Job; {
+		case j != nil:
+			l.Definition = j.Definition
+			r.refuse(invalid.Under(field+".definition", j.Called(text.Job)))
 			_, err := judged(l.Definition)
 			r.refuse(invalid.Under(field+".definition", err))
+		case text.Definition.Given:
+			r.refuse(invalid.Missing(field+".definition", needed["definition"]))
 		}
+	case SetGate:
+		l.Gate = text.Name
+		r.gateName(field+".name", text.Name)
+		switch g := text.Definition.Gate; {
+		case g != nil:
+			l.Limits = &g.Definition
+			r.refuse(invalid.Under(field+".definition", g.Called(text.Name)))
+			r.refuse(invalid.Under(field+".definition", g.Definition.Validate()))
+		case text.Definition.Job != nil:
+			r.refuse(invalid.Missing(field+".definition", "a gate such as {limit: 10}, or null to delete it"))
+		}
+	case Close, Open:
+		l.Gate = text.Gate
+		r.gateName(field+".gate", text.Gate)
 	case Trigger:
 		r.triggers(&l, field, text, names)
-	case Cancel, Retry:
+	case Cancel, Retry, Release:
 		if text.Run != "" {
 			l.Run = r.ref(field+".run", text.Run)
 		}
@@ -130,11 +156,22 @@ func (r *resolver) line(i int, text wire.ScenarioLine, names map[string]bool) {
 var needed = map[string]string{
 	"job":        "the name of a job",
 	"definition": "a job, as PUT /v1/jobs/{job} takes it",
+	"name":       "the name of a gate",
+	"gate":       "the name of a gate",
 	"run":        "the name that a trigger gave the run with as, or job@time for one of a schedule",
 	"for":        `a duration such as "20m": how long`,
 	"n":          "a number of attempts",
 	"by":         `a duration such as "2s", or "-2s": how far`,
 	"as":         "a name for what it sees",
+}
+
+// gateName refuses what no gate is called. Belfry itself refuses to edit the own gate of a job.
+func (r *resolver) gateName(field, name string) {
+	if _, own := gate.OwnOf(name); name != "" && !own {
+		if err := gate.ValidName(name); err != nil {
+			r.refuse(invalid.Field(field, name, invalid.All(err)[0].Want))
+		}
+	}
 }
 
 // name takes a name that a line gives.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +18,7 @@ type Scenario struct {
 	Until    string                      `json:"until,omitempty" minLength:"1" maxLength:"64" doc:"when schedules end: a time, or a duration from start. Without it, nothing being left to happen ends the simulation, or 400 days do"`
 	Workers  int                         `json:"workers,omitempty" minimum:"1" maximum:"10000" doc:"how many attempts run at once, 100 by default"`
 	Jobs     map[string]Job              `json:"jobs,omitempty" doc:"jobs by their names, as PUT takes them; they are created at start"`
+	Gates    map[string]GateDefinition   `json:"gates,omitempty" doc:"gates by their names, as PUT takes them; they are created at start, before the jobs"`
 	Outcomes map[string]ScenarioOutcomes `json:"outcomes,omitempty" doc:"what targets do, by job; * is all jobs that are not named"`
 	Script   []ScenarioLine              `json:"script,omitempty" maxItems:"10000" doc:"what people and machines do, and when"`
 	Expect   json.RawMessage             `json:"expect,omitempty" doc:"any part of the report; belfry simulate compares it, the API leaves it alone"`
@@ -82,38 +85,78 @@ type ScenarioTrigger struct {
 // ScenarioLine is a line of a scenario's script. What it takes beside at and do is said by do.
 type ScenarioLine struct {
 	At string `json:"at" minLength:"1" maxLength:"64" doc:"a time, or a duration from start"`
-	Do string `json:"do" enum:"trigger,put,delete,pause,resume,cancel,retry,redrive,down,workers,clock,look"`
+	Do string `json:"do" enum:"trigger,put,delete,pause,resume,cancel,retry,redrive,release,gate,close,open,down,workers,clock,look"`
 	ScenarioTrigger
-	Runs       []ScenarioTrigger `json:"runs,omitempty" minItems:"1" maxItems:"1000" doc:"of trigger: many runs in one request"`
-	Run        string            `json:"run,omitempty" minLength:"1" maxLength:"256" doc:"of cancel and retry: the name that a trigger gave the run, or job@time for one of a schedule"`
-	Definition *Job              `json:"definition,omitempty" doc:"of put: the job"`
-	IfMatch    string            `json:"if_match,omitempty" minLength:"1" maxLength:"64" doc:"of put: only where the job has this ETag"`
-	Reason     string            `json:"reason,omitempty" maxLength:"120" doc:"of pause and cancel: for people"`
-	Force      bool              `json:"force,omitempty" doc:"of retry: also a run that succeeded, or whose outcome is unknown"`
-	For        schedule.Duration `json:"for,omitempty" doc:"of down: how long nothing ticks, works or answers"`
-	N          *int              `json:"n,omitempty" minimum:"0" maximum:"10000" doc:"of workers: how many attempts run at once from now on"`
-	By         string            `json:"by,omitempty" minLength:"1" maxLength:"64" doc:"of clock: how far the clocks of all hosts are set forward, as 2s, or back, as -2s"`
+	Runs       []ScenarioTrigger  `json:"runs,omitempty" minItems:"1" maxItems:"1000" doc:"of trigger: many runs in one request"`
+	Run        string             `json:"run,omitempty" minLength:"1" maxLength:"256" doc:"of cancel, retry and release: the name that a trigger gave the run, or job@time for one of a schedule"`
+	Name       string             `json:"name,omitempty" minLength:"1" maxLength:"64" doc:"of gate: the gate that is created, replaced or deleted"`
+	Definition ScenarioDefinition `json:"definition,omitzero" doc:"of put: the job; of gate: the gate, or null to delete it"`
+	Gate       string             `json:"gate,omitempty" minLength:"1" maxLength:"132" doc:"of close and open: the gate"`
+	IfMatch    string             `json:"if_match,omitempty" minLength:"1" maxLength:"64" doc:"of put: only where the job has this ETag"`
+	Reason     string             `json:"reason,omitempty" maxLength:"120" doc:"of pause, cancel and close: for people"`
+	Force      bool               `json:"force,omitempty" doc:"of retry: also a run that succeeded, or whose outcome is unknown"`
+	For        schedule.Duration  `json:"for,omitempty" doc:"of down: how long nothing ticks, works or answers"`
+	N          *int               `json:"n,omitempty" minimum:"0" maximum:"10000" doc:"of workers: how many attempts run at once from now on"`
+	By         string             `json:"by,omitempty" minLength:"1" maxLength:"64" doc:"of clock: how far the clocks of all hosts are set forward, as 2s, or back, as -2s"`
+}
+
+// ScenarioDefinition is what a line puts: a job, or a gate, or null, which takes a gate away. What stands there says which of them it is.
+type ScenarioDefinition struct {
+	Given bool // the line has it, though it may be null
+	Job   *Job
+	Gate  *GateDefinition
+}
+
+// DefinesGate reports whether an object with such fields is the definition of a gate, and not of a job: it has a field that only gates have.
+func DefinesGate(fields []string) bool {
+	return slices.ContainsFunc(fields, func(name string) bool { return name == "limit" || name == "max_waiting" || name == "order" })
+}
+
+// MarshalJSON gives the job, the gate, or null.
+func (d ScenarioDefinition) MarshalJSON() ([]byte, error) {
+	if d.Job != nil {
+		return json.Marshal(d.Job)
+	}
+	return json.Marshal(d.Gate)
+}
+
+// UnmarshalJSON takes what MarshalJSON gives.
+func (d *ScenarioDefinition) UnmarshalJSON(data []byte) error {
+	*d = ScenarioDefinition{Given: true}
+	if string(data) == "null" {
+		return nil
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil {
+		return errors.New("want a job, a gate or null")
+	}
+	if DefinesGate(slices.Collect(maps.Keys(fields))) {
+		return json.Unmarshal(data, &d.Gate)
+	}
+	return json.Unmarshal(data, &d.Job)
 }
 
 // ScenarioFieldsToCome are the fields of a later version, by the name of the type that is without them; ScenarioActionsToCome are what do will
 // take.
 var (
 	ScenarioFieldsToCome = map[string][]string{
-		"Scenario":        {"gates", "calendars"},
+		"Scenario":        {"calendars"},
 		"ScenarioOutcome": {"accepts", "bytes", "type"},
 		"ScenarioTrigger": {"overlap", "key"},
-		"ScenarioLine": {"overlap", "key", "gate", "name", "calendar", "signal", "callback", "step", "set", "skip", "newest", "dry_run", "from", "to",
+		"ScenarioLine": {"overlap", "key", "calendar", "signal", "callback", "step", "set", "skip", "newest", "dry_run", "from", "to",
 			"backfill", "success", "failure", "heartbeat"},
 	}
-	ScenarioActionsToCome = []string{"release", "backfill", "gate", "open", "close", "calendar", "signal", "callback", "step", "hold", "continue"}
+	ScenarioActionsToCome = []string{"backfill", "calendar", "signal", "callback", "step", "hold", "continue"}
 )
 
 // JudgedInScenario reports whether the value of a field of a scenario is judged by another one: names of runs by the lines that give them,
-// names of jobs by the jobs. A wrong one would make the field look wrong, too.
+// names of jobs by the jobs, names of gates by the gates. A wrong one would make the field look wrong, too.
 func JudgedInScenario(field, by string) bool {
 	switch {
 	case strings.HasPrefix(field, "outcomes."):
 		return strings.HasPrefix(by, "jobs")
+	case strings.HasPrefix(field, "jobs.") && strings.HasSuffix(field, "].gate"):
+		return by == "gates"
 	case strings.HasPrefix(field, "script[") && strings.HasSuffix(field, "].run"):
 		return strings.HasPrefix(by, "script") && (strings.HasSuffix(by, "script") || strings.HasSuffix(by, "]") ||
 			strings.HasSuffix(by, ".as") || strings.HasSuffix(by, ".at") || strings.HasSuffix(by, ".do") || strings.HasSuffix(by, ".runs"))

@@ -36,10 +36,12 @@ type SimulatedRun struct {
 
 // SimulatedWait is a run's wait in the line of a gate.
 type SimulatedWait struct {
-	Gate string     `json:"gate" example:"job:daily-report" doc:"in whose line it waited; job:NAME is the job's own limit"`
+	Gate string     `json:"gate" example:"job:daily-report" doc:"in whose line it waited: a gate that jobs name, or job:NAME, which is the job's own limit"`
 	Key  string     `json:"key,omitempty" example:"acme" doc:"where the run passes the gate by a key: the value"`
 	From time.Time  `json:"from"`
 	To   *time.Time `json:"to" doc:"when it was let in, or left the line; null where it waits still"`
+
+	InTheWay []string `json:"in_the_way,omitempty" maxItems:"10" doc:"runs that were in progress at the gate when it began to wait, those that were let in first; at most 10"`
 }
 
 // SimulatedAttempt is one try of a run.
@@ -64,6 +66,7 @@ type SimulationMissed struct {
 // SimulationMost is how much was in progress at once, at most.
 type SimulationMost struct {
 	Jobs    map[string]int `json:"jobs" doc:"runs that had started and not ended, by job"`
+	Gates   map[string]int `json:"gates,omitempty" doc:"units of runs that were let in and had not ended, by the gate that jobs name; left out where there was none"`
 	Workers int            `json:"workers" doc:"attempts"`
 }
 

@@ -67,8 +67,9 @@ func (c Chart) rows(gap time.Duration) (rows []row, left int) {
 		about := fmt.Sprintf("%s: %s missed, %s to %s: %s", s.Job, count(s.Count, "fire"), c.stamp(s.From), c.stamp(s.Through), s.Reason)
 		runs[s.Job] = append(runs[s.Job], []mark{{missed, s.From, s.Through, about}})
 	}
+	names := simulate.Names(c.Report)
 	for _, r := range c.Report.Runs {
-		runs[r.Job] = append(runs[r.Job], c.marks(r))
+		runs[r.Job] = append(runs[r.Job], c.marks(r, names))
 	}
 	jobs := make([]string, 0, len(runs))
 	for job := range runs {
@@ -107,8 +108,8 @@ func pack(job string, runs [][]mark, gap time.Duration) []row {
 	return lanes
 }
 
-// marks are a run's, one behind the other.
-func (c Chart) marks(r simulate.Run) []mark {
+// marks are a run's, one behind the other. names are what runs are called.
+func (c Chart) marks(r simulate.Run, names map[string]string) []mark {
 	due, name := r.NominalTime, r.Job+" at "+c.stamp(r.NominalTime)
 	if r.As != nil {
 		name = *r.As + ", " + name
@@ -121,13 +122,13 @@ func (c Chart) marks(r simulate.Run) []mark {
 			}
 			return []mark{{skipped, due, due, about}}
 		}
-		return []mark{{waiting, due, c.until(r.EndedAt), name + ": " + r.State}}
+		return c.waits(r, due, c.until(r.EndedAt), name, r.State, names)
 	}
 	var all []mark
 	at := due
 	for _, a := range r.Attempts {
 		if a.StartedAt.After(at) {
-			all = append(all, mark{waiting, at, a.StartedAt, name + ": waits"})
+			all = append(all, c.waits(r, at, a.StartedAt, name, "waits", names)...)
 		}
 		at = c.until(a.EndedAt)
 		about := fmt.Sprintf("%s, attempt %d: %s, %s to %s", name, a.Attempt, a.Outcome, c.stamp(a.StartedAt), c.stamp(at))
@@ -137,7 +138,32 @@ func (c Chart) marks(r simulate.Run) []mark {
 		all = append(all, mark{kindOf(a.Outcome), a.StartedAt, at, about})
 	}
 	if end := c.until(r.EndedAt); end.After(at) {
-		all = append(all, mark{waiting, at, end, name + ": " + r.State})
+		all = append(all, c.waits(r, at, end, name, r.State, names)...)
+	}
+	return all
+}
+
+// waits are what a run does between two instants at which it is in no attempt: first and last what is said, and in between how it waited at gates.
+func (c Chart) waits(r simulate.Run, from, to time.Time, name, said string, names map[string]string) (all []mark) {
+	add := func(until time.Time, about string) {
+		if until.After(from) {
+			all = append(all, mark{waiting, from, until, name + ": " + about})
+			from = until
+		}
+	}
+	for _, w := range r.Waits {
+		end := c.until(w.To)
+		if !end.After(from) || !w.From.Before(to) {
+			continue
+		}
+		add(w.From, said)
+		if end.After(to) {
+			end = to
+		}
+		add(end, simulate.Waited(w, names))
+	}
+	if add(to, said); len(all) == 0 { // it has no length, and is to be seen
+		all = append(all, mark{waiting, from, to, name + ": " + said})
 	}
 	return all
 }
