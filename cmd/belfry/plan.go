@@ -41,6 +41,26 @@ func (p *parsed[T]) Set(text string) error {
 	return nil
 }
 
+// repeated is a flag that may be given more than once.
+type repeated[T any] struct {
+	to    *[]T
+	text  string // of the last one
+	parse func(string) (T, error)
+	kind  string
+}
+
+func (l *repeated[T]) String() string { return l.text }
+func (l *repeated[T]) Type() string   { return l.kind }
+
+func (l *repeated[T]) Set(text string) error {
+	one := parsed[T]{to: new(T), parse: l.parse}
+	if err := one.Set(text); err != nil {
+		return err
+	}
+	*l.to, l.text = append(*l.to, *one.to), text
+	return nil
+}
+
 // parsedFlag adds one, with its default as it would be typed; "" for none.
 func parsedFlag[T any](cmd *cobra.Command, to *T, name, def, kind, usage string, parse func(string) (T, error)) {
 	p := &parsed[T]{to: to, parse: parse, kind: kind}
@@ -92,6 +112,7 @@ prices with its date. What rests on an assumed time is marked by a star: no tick
 		Example: `  belfry plan --schedules 10M --runs-per-second 100k
   belfry plan --schedules 20k --runs-per-second 50 --peak 1.5k --at-once 100% --duration 2s --retry-rate 3%
   belfry plan --runs-per-second 200 --on-demand 100% --payload 2KB --retention 7d --output json
+  belfry plan --schedules 20k --runs-per-second 50 --gate stripe=10 --passes stripe=8% --passes stripe=2%x2
   belfry plan prices`,
 		Annotations: map[string]string{anyConfig: "yes", worksAlone: "yes"},
 		Args:        cobra.NoArgs,
@@ -122,6 +143,8 @@ prices with its date. What rests on an assumed time is marked by a star: no tick
 	wholeFlag(cmd, &l.Tenants, "tenants", "1", "`NUMBER` of tenants that share the load")
 	shareFlag(cmd, &l.Priority, "priority", "100%", "`SHARE` of the runs that have the most usual priority")
 	countFlag(cmd, &l.HotJob, "hot-job", "0", "`RATE` of requests for the busiest job")
+	cmd.Flags().Var(&repeated[plan.Gate]{to: &l.Gates, parse: plan.ParseGate, kind: "gate"}, "gate", "`NAME=LIMIT` of a gate, as stripe=10; may be given more than once")
+	cmd.Flags().Var(&repeated[plan.Pass]{to: &l.Passes, parse: plan.ParsePass, kind: "pass"}, "passes", "`NAME=SHARE` of the runs that pass a gate, as stripe=40%, or gpu=5%x2 where each takes 2 units; all do by default")
 	cmd.Flags().IntVar(&l.Shards, "shards", 0, "`NUMBER` of shards; as many as the load needs by default")
 	cmd.Flags().IntVar(&l.Helpers, "helpers", -1, "`NUMBER` of ticks at once beside the one by the clock; as many as the load needs by default")
 	cmd.Flags().StringVar(&p.region, "region", "", "`REGION` that the prices must be of; that of the price file by default")

@@ -202,3 +202,17 @@ func TestThePictureOfThePlanPage(t *testing.T) {
 		t.Error("docs/plan.svg is not what the command writes; make generate writes it")
 	}
 }
+
+// A plan names the gate that is the bottleneck, and one that no flag gives is refused by its name.
+func TestAPlanWithGates(t *testing.T) {
+	args := []string{"plan", "--schedules", "20k", "--runs-per-second", "100", "--at-once", "0%", "--duration", "2s", "--gate", "stripe=40", "--gate", "gpu=8", "--passes", "stripe=8%", "--passes", "stripe=2%x2", "--passes", "gpu=1%x4"}
+	got := belfry(t, "", args...)
+	for _, want := range []string{"GATES\n", "  gpu     8      1       8.16     102%    NEVER: its line grows\n", "  stripe  40     10      24.5     61%     at once\n", "The bottleneck is gpu: ", "The gate gpu is too small for it, whatever the stack is.\n"} {
+		if got.code != exitOK || !strings.Contains(got.out, want) {
+			t.Errorf("code %d, %s: no %q in\n%s", got.code, got.errors, want, got.out)
+		}
+	}
+	if got := belfry(t, "", append(args, "--passes", "strpe=1%")...); got.code != exitUsage || !strings.Contains(got.errors, `--passes: got "strpe", want a gate that --gate gives`) {
+		t.Errorf("code %d, %s", got.code, got.errors)
+	}
+}

@@ -169,6 +169,30 @@ func (c *cli) showPlan(p *plan.Plan) error {
 	}
 	out.grid(rows)
 
+	if len(p.Gates) > 0 {
+		out.head("GATES")
+		gates := [][]string{{"gate", "limit", "runs/s", "units *", "full *", "last start *"}}
+		for _, g := range p.Gates {
+			last := "at once"
+			switch {
+			case g.Utilization > 1:
+				last = "NEVER: its line grows"
+			case g.Late:
+				last = "after " + seconds(g.LastStart) + ": TOO LATE"
+			case g.LastStart > 0:
+				last = "after " + seconds(g.LastStart)
+			}
+			gates = append(gates, []string{g.Name, fmt.Sprint(g.Limit), count(g.Runs), count(g.Units), fmt.Sprintf("%.0f%%", g.Utilization*100), last})
+		}
+		out.grid(gates)
+		first := p.Gates[0]
+		of := ""
+		if l.Tenants > 1 {
+			of = " of a tenant"
+		}
+		out.say("The bottleneck is %s: %s runs/s%s keep their units for %s each. It is always full from %s/s of all runs on.", first.Name, count(first.Runs), of, seconds(first.Held), count(first.Reached))
+	}
+
 	out.head("TABLE")
 	t := p.Table
 	dense := ""
@@ -244,6 +268,11 @@ func (c *cli) showPlan(p *plan.Plan) error {
 	out.grid(limits, 0, 0, 32)
 	out.say("!: this load is beyond it. Runs a second in the busiest minute, all else being in proportion.")
 	out.verdict(p.Verdict)
+	for _, g := range p.Gates {
+		if g.Late {
+			out.say("The gate %s is too small for it, whatever the stack is.", g.Name)
+		}
+	}
 	if line := replay(p); line != "" {
 		out.say("")
 		out.say("Its busiest minute, run by run, in the queue that has most of them:")

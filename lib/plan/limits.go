@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/cost"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -17,6 +18,7 @@ import (
 const (
 	OfSetting = "setting" // a parameter of the template
 	OfQuota   = "quota"   // of the account: AWS raises it on request
+	OfGate    = "gate"    // a limit that the jobs themselves name
 	OfDesign  = "design"  // Belfry's own, or one of AWS that is fixed
 )
 
@@ -195,6 +197,9 @@ func limitsFor(l Load, p *Plan, t *cost.Tariff, u cost.Units) []Limit {
 	for _, key := range p.Table.Keys {
 		add(OfDesign, false, key.Reached, doAbout(key.Key), "hot key %s, %s: %s units/s", key.Key, key.Unit, Count(key.Limit))
 	}
+	for _, g := range p.Gates {
+		add(OfGate, true, g.Reached, "a higher limit, runs that take fewer units or are shorter, or fewer of them", "the gate %s: %d units, always taken", g.Name, g.Limit)
+	}
 	if p.API.Requests > 0 {
 		add(OfSetting, false, at(requests, t.Stack.APIRate), "ApiRate and ApiBurst", "requests to the API, as deployed: %s/s", Count(t.Stack.APIRate))
 		add(OfQuota, false, at(requests, gatewayRate.Value), "more runs in each POST /v1/runs/batch, or raise the quota", "requests to API Gateway: %s/s", Count(gatewayRate.Value))
@@ -213,6 +218,8 @@ func doAbout(key string) string {
 		return "share the load among tenants: each has an index of its own"
 	case len(key) > 4 && key[:4] == "due#":
 		return "a second stack"
+	case strings.HasPrefix(key, "gate#"):
+		return "several gates, each with a part of the limit, for jobs of their own"
 	case len(key) > 4 && key[:4] == "job#":
 		return "share the load among tenants: each has " + fmt.Sprint(job.Spread) + " partitions"
 	default:

@@ -32,6 +32,9 @@ type Load struct {
 	Priority  float64       `json:"priority"` // share of the runs that have the most usual priority
 	HotJob    float64       `json:"hot_job"`  // runs a second, on demand, of the busiest job
 
+	Gates  []Gate `json:"gates,omitempty"`  // that each tenant has
+	Passes []Pass `json:"passes,omitempty"` // who passes them; of a gate without any, all runs do
+
 	Shards  int `json:"shards"`  // 0: as many as the load needs
 	Helpers int `json:"helpers"` // ticks at once beside the one by the clock; -1: as many as the load needs
 }
@@ -106,7 +109,7 @@ func (l Load) Check() error {
 	if l.Helpers < -1 || l.Helpers > timer.Buckets {
 		refuse("helpers", fmt.Sprint(l.Helpers), fmt.Sprintf("0 to %d", timer.Buckets))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, l.checkGates()...)...)
 }
 
 func days(d time.Duration) string { return fmt.Sprintf("%gd", d.Hours()/24) }

@@ -10,20 +10,21 @@ import (
 
 // Plan is what a load needs.
 type Plan struct {
-	Load     Load      `json:"load"`
-	Region   string    `json:"region"`
-	AsOf     string    `json:"prices_as_of"`
-	Quotas   string    `json:"quotas_as_of"`
-	Ticks    Ticks     `json:"ticks"`
-	Workers  Workers   `json:"workers"`
-	API      API       `json:"api"`
-	Queues   Queues    `json:"queues"`
-	Table    Table     `json:"table"`
-	Settings []Setting `json:"settings"` // of the template, that are not its defaults
-	Needs    []Need    `json:"quotas_to_raise"`
-	Bill     Bill      `json:"bill"`
-	Limits   []Limit   `json:"limits"` // in the order in which a growing load comes upon them
-	Verdict  Verdict   `json:"verdict"`
+	Load     Load       `json:"load"`
+	Region   string     `json:"region"`
+	AsOf     string     `json:"prices_as_of"`
+	Quotas   string     `json:"quotas_as_of"`
+	Ticks    Ticks      `json:"ticks"`
+	Workers  Workers    `json:"workers"`
+	API      API        `json:"api"`
+	Queues   Queues     `json:"queues"`
+	Table    Table      `json:"table"`
+	Gates    []GateLoad `json:"gates,omitempty"` // the bottleneck among them first
+	Settings []Setting  `json:"settings"`        // of the template, that are not its defaults
+	Needs    []Need     `json:"quotas_to_raise"`
+	Bill     Bill       `json:"bill"`
+	Limits   []Limit    `json:"limits"` // in the order in which a growing load comes upon them
+	Verdict  Verdict    `json:"verdict"`
 
 	// ObjectsASecond are the payloads and results that are objects, in the busiest minute.
 	ObjectsASecond float64 `json:"objects_per_second"`
@@ -54,6 +55,7 @@ func Make(l Load, t *cost.Tariff, u cost.Units, a Adapter) *Plan {
 	d := demandOf(l, t, u, a)
 	p.Load = l
 	p.Ticks, p.Workers, p.API, p.Table, p.ObjectsASecond = d.ticks, d.workers.rounded(), d.api.rounded(), d.table, d.objects
+	p.Gates = gatesFor(l, d.workers.Seconds)
 	p.Queues = queuesFor(l, d.busiest, node.SharedLookAhead.Seconds())
 	p.Bill = billFor(l, t, u, takes(l, u, l.Rate), p.Table, d.shards)
 	p.Settings = settingsFor(l, p, t)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -384,7 +385,7 @@ func TestALoadIsReadAsItIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again plan.Load
-	if err := json.Unmarshal(text, &again); err != nil || again != bends() {
+	if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, bends()) {
 		t.Errorf("%s is read as %+v, %v", text, again, err)
 	}
 	if !strings.Contains(string(text), `"duration":"200ms"`) || !strings.Contains(string(text), `"schedules":10000000`) {

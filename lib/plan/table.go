@@ -79,6 +79,9 @@ func takes(l Load, u cost.Units, rate float64) cost.Amount {
 	a = a.Plus(l.fires(), fire)
 	a = a.Plus(l.OnDemand, u.Of(cost.Immediate, cost.Full))
 	a = a.Plus(l.Ahead, u.Of(cost.Ahead, cost.Full))
+	passes := l.passing()
+	a.Writes += passes * gateWrites
+	a.Reads += passes * gateReads
 	a = a.Plus(l.Retries, u.Of(cost.Retried, cost.Full).Plus(-1, plain))
 	a = a.Retained(l.Retention.Hours() / 24)
 
@@ -117,7 +120,7 @@ func tableFor(l Load, t *cost.Tariff, a, idle cost.Amount, shards int) Table {
 	k.StoredGB = k.JobsGB + (a.Storage+a.Kept)*runs
 	k.ObjectsGB = a.Lying * runs
 	k.Partitions = int(math.Ceil(max(k.Writes/keyWrites.Value, k.Reads/keyReads.Value, k.StoredGB/partitionGB, 1)))
-	k.Keys = keysFor(l, a)
+	k.Keys = keysFor(l, t, a)
 	return k
 }
 
@@ -127,7 +130,7 @@ func (k Table) units(key string) float64 {
 }
 
 // keysFor are the partition keys that most of the load falls upon.
-func keysFor(l Load, a cost.Amount) []Key {
+func keysFor(l Load, t *cost.Tariff, a cost.Amount) []Key {
 	var keys []Key
 	add := func(key, what, unit string, perRun float64) {
 		if perRun <= 0 {
@@ -147,6 +150,7 @@ func keysFor(l Load, a cost.Amount) []Key {
 	if l.HotJob > 0 {
 		add("run#TENANT#JOB#1", fmt.Sprintf("requests of the busiest job, %d of it", run.Spread), "write", l.HotJob/l.Peak*runWrites/run.Spread)
 	}
+	gateKeys(l, workersFor(l, t).Seconds, add)
 	return keys
 }
 

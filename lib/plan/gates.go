@@ -1,0 +1,175 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+)
+
+// Gate is a limit that jobs share.
+type Gate struct {
+	Name  string `json:"name"`
+	Limit int    `json:"limit"` // units in progress at once
+}
+
+// Pass says that some of the runs pass a gate. Several of one gate are those of several jobs.
+type Pass struct {
+	Gate  string  `json:"gate"`
+	Share float64 `json:"share"` // of all runs
+	Units int     `json:"units"` // that each of them takes
+}
+
+// GateLoad is a gate under load, in the busiest minute. Each tenant has one of that name, which takes its part.
+type GateLoad struct {
+	Gate
+	Runs        float64 `json:"runs_per_second"` // that pass it
+	Held        float64 `json:"held_seconds"`    // how long a run keeps its units: its attempts, and what is between them
+	Units       float64 `json:"units"`           // that would be taken on average, were there no limit (Little's law)
+	Utilization float64 `json:"utilization"`     // Units, by the limit; above 1 the line grows
+	LastStart   float64 `json:"last_start_seconds"`
+	Late        bool    `json:"late"`       // LastStart is more than the load allows, or the line grows
+	Reached     float64 `json:"reached_at"` // runs a second in the busiest minute, of all jobs and tenants, at which it is always full
+}
+
+// What a pass of a gate takes, in units: tests/cost counts it. A gate's item is 1 KB larger for each entriesOfUnit runs or so that are in progress.
+const (
+	gateWrites    = 1
+	gateReads     = 3.5
+	entriesOfUnit = 24
+)
+
+// ParseGate reads NAME=LIMIT.
+func ParseGate(text string) (Gate, error) {
+	name, limit, found := strings.Cut(text, "=")
+	n, err := ParseWhole(limit)
+	if !found || err != nil {
+		return Gate{}, invalid.Field("", text, "a gate and its limit, such as stripe=10")
+	}
+	return Gate{name, n}, nil
+}
+
+// ParsePass reads NAME=SHARE, or NAME=SHARExUNITS.
+func ParsePass(text string) (Pass, error) {
+	want := invalid.Field("", text, "a gate, the share of the runs that pass it, and where that is more than one the units that each takes, such as stripe=40% or gpu=5%x2")
+	name, rest, found := strings.Cut(text, "=")
+	share, units, many := strings.Cut(rest, "x")
+	p := Pass{Gate: name, Units: 1}
+	var err error
+	if p.Share, err = ParseShare(share); !found || err != nil {
+		return Pass{}, want
+	}
+	if many {
+		if p.Units, err = strconv.Atoi(units); err != nil {
+			return Pass{}, want
+		}
+	}
+	return p, nil
+}
+
+// checkGates tells what is wrong with the gates of a load, by flag.
+func (l Load) checkGates() (errs []error) {
+	refuse := func(flag, got, want string) { errs = append(errs, invalid.Field("--"+flag, got, want)) }
+	limits, shares := map[string]int{}, map[string]float64{}
+	var names []string
+	for _, g := range l.Gates {
+		switch {
+		case !job.NamesGate(g.Name):
+			refuse("gate", g.Name, job.WantGateName)
+		case limits[g.Name] != 0:
+			refuse("gate", g.Name, "each gate once")
+		case g.Limit < 1 || g.Limit > gate.MaxLimit:
+			refuse("gate", fmt.Sprintf("%s=%d", g.Name, g.Limit), fmt.Sprintf("a limit from 1 to %d", gate.MaxLimit))
+		}
+		limits[g.Name] = max(g.Limit, 1)
+		names = append(names, g.Name)
+	}
+	for _, p := range l.Passes {
+		given := fmt.Sprintf("%s=%g%%x%d", p.Gate, p.Share*100, p.Units)
+		limit, known := limits[p.Gate]
+		if !known {
+			want := "a gate that --gate gives, such as --gate " + p.Gate + "=10"
+			if near := invalid.Nearest(p.Gate, names); near != "" {
+				want += fmt.Sprintf("; did you mean %q?", near)
+			}
+			refuse("passes", p.Gate, want)
+			continue
+		}
+		if p.Units < 1 || p.Units > limit {
+			refuse("passes", given, fmt.Sprintf("1 to %d units, the limit of the gate %s", limit, p.Gate))
+		}
+		if shares[p.Gate] += p.Share; !(p.Share > 0 && shares[p.Gate] <= 1) {
+			refuse("passes", given, fmt.Sprintf("more than 0%% of the runs, and at most 100%% for all that pass %s", p.Gate))
+		}
+	}
+	return errs
+}
+
+// passesOf are the passes of a gate: all runs, a unit each, where none are given.
+func (l Load) passesOf(g Gate) (passes []Pass) {
+	for _, p := range l.Passes {
+		if p.Gate == g.Name {
+			passes = append(passes, p)
+		}
+	}
+	if passes == nil {
+		passes = []Pass{{g.Name, 1, 1}}
+	}
+	return passes
+}
+
+// passing is how many gates a run passes, on average.
+func (l Load) passing() (passing float64) {
+	for _, g := range l.Gates {
+		for _, p := range l.passesOf(g) {
+			passing += p.Share
+		}
+	}
+	return passing
+}
+
+// held is how long a run keeps its units, in seconds: a retry keeps them while it waits, which is an ordinary job's first wait here.
+func (l Load) held(attempt float64) float64 {
+	least, most := job.Definition{}.WithDefaults().Retry.Wait(1)
+	return attempt*(1+l.Retries) + l.Retries*(least+most).Seconds()/2
+}
+
+// gatesFor gives the gates of a load, that first which is the bottleneck. attempt is how long one lasts, in seconds.
+func gatesFor(l Load, attempt float64) []GateLoad {
+	var all []GateLoad
+	for _, g := range l.Gates {
+		of := GateLoad{Gate: g, Held: l.held(attempt)}
+		share, units := 0.0, 0.0
+		for _, p := range l.passesOf(g) {
+			share += p.Share
+			units += p.Share * float64(p.Units)
+		}
+		ofTenant := l.Peak / float64(l.Tenants)
+		of.Runs = ofTenant * share
+		of.Units = ofTenant * units * of.Held
+		of.Utilization = of.Units / float64(g.Limit)
+		of.Reached = l.Peak / of.Utilization
+		// Who comes at a minute's first second shares what the others leave.
+		if spare := 1 - of.Utilization*(1-l.AtOnce); of.Utilization <= 1 && spare > 0 {
+			of.LastStart = max(0, of.Utilization*l.AtOnce*minute/spare-of.Held)
+		}
+		of.Late = of.Utilization > 1 || of.LastStart > l.Late.Seconds()
+		all = append(all, of)
+	}
+	slices.SortStableFunc(all, func(a, b GateLoad) int { return cmp.Compare(b.Utilization, a.Utilization) })
+	return all
+}
+
+// gateKeys are the items of the gates, each of which all runs write that pass it.
+func gateKeys(l Load, attempt float64, add func(key, what, unit string, perRun float64)) {
+	for _, g := range gatesFor(l, attempt) {
+		entries := min(g.Units, float64(g.Limit))
+		add("gate#TENANT#"+g.Name, "a gate, which each run writes that passes it", "write", g.Runs/l.Peak*gateWrites*max(1, math.Ceil(entries/entriesOfUnit)))
+	}
+}
