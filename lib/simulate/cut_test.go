@@ -62,6 +62,26 @@ script:
   - {at: 212m, do: delete, job: a}
 `
 
+// renewing has attempts that last over the fires of others: each time their leases are renewed, just before these are found.
+const renewing = `until: 3h
+jobs:
+  a: {schedule: {cron: "*/2 * * * *"}, timeout: 1h, target: {handler: {name: a}}}
+  b: {schedule: {cron: "*/5 * * * *"}, timeout: 1h, target: {handler: {name: b}}}
+outcomes:
+  a: [{takes: 90s}]
+  b: [{takes: 2m}]
+`
+
+// A server that dies as a lease is renewed loses none of the fires that were due at that instant.
+func TestACutBeforeAPassLosesNoFire(t *testing.T) {
+	want := ends(play(t, renewing, simulate.Options{}))
+	for _, cut := range []int{simulate.LeastCut, 11, 12} {
+		if got := ends(play(t, renewing, simulate.Options{Cut: cut})); got != want {
+			t.Errorf("cut at each %d writes it says\n%s\nand without cuts\n%s", cut, got, want)
+		}
+	}
+}
+
 // A server that is killed behind any write, and recovers, loses and doubles nothing.
 func TestCutsChangeNothing(t *testing.T) {
 	want := ends(play(t, cutting, simulate.Options{}))

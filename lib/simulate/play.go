@@ -281,11 +281,12 @@ func (p *player) settle(ctx context.Context) error {
 // pass has a tick look at what is due, and tells whether something was.
 func (p *player) pass(ctx context.Context) (made bool, err error) {
 	due := p.left.And(p.diary.Due(p.wall(), p.dispatch.HorizonAt(p.wall())))
-	p.left = virtual.Due{}
+	p.left = due // the diary has it no more: where the server dies before the pass, of a renewal, it is to recover from there
 	if p.ledger.unended() == 0 {
 		due.Sweeps = false // which are for those that have not ended, and for listings that nobody reads here
 	}
 	if !due.Any() && !p.owed {
+		p.left = virtual.Due{}
 		return false, nil
 	}
 	last := p.passed
@@ -297,7 +298,7 @@ func (p *player) pass(ctx context.Context) (made bool, err error) {
 			return false, err
 		}
 	}
-	p.passed, p.owed = 0, false
+	p.left, p.passed, p.owed = virtual.Due{}, 0, false
 	for _, m := range p.mail {
 		m.hold()
 	}
