@@ -17,7 +17,7 @@ import (
 
 func (c *cli) gate() *cobra.Command {
 	cmd := &cobra.Command{Use: "gate", Short: "Limit how many runs are in progress at once, of any jobs, and see who waits"}
-	cmd.AddCommand(c.gateApply(), c.gateList(), c.gateGet(), c.gateLine(), c.gateClose(), c.gateOpen(), c.gateDelete())
+	cmd.AddCommand(c.gateApply(), c.gateExport(), c.gateList(), c.gateGet(), c.gateLine(), c.gateClose(), c.gateOpen(), c.gateDelete())
 	return cmd
 }
 
@@ -86,6 +86,51 @@ func (c *cli) applyGates(ctx context.Context, server *client.Client, all []docum
 		}
 	}
 	return endWith(out, refused)
+}
+
+func (c *cli) gateExport() *cobra.Command {
+	return &cobra.Command{
+		Use:   "export",
+		Short: "Write all gates as files have them; \"gate apply\" takes them in",
+		Long: `Write the definitions of all gates that have names of their own to standard output: one document a gate, in the order of their names, as YAML, or as
+JSON with -o json. "belfry gate apply -f FILE" takes them in, here or on another server. There it comes before "belfry job apply", since a job names
+gates that exist. Whether a gate is closed is not in it.`,
+		Example: "  belfry gate export > gates.yaml",
+		Args:    cobra.NoArgs,
+		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
+			form, err := c.exportForm("-")
+			if err != nil {
+				return err
+			}
+			count := 0
+			for g, err := range server.Gates(ctx) {
+				if err != nil || g.Job != "" { // own gates of jobs come behind all others, and are in the export of jobs
+					return err
+				}
+				text, err := exportedGate(g, form)
+				if err != nil {
+					return err
+				}
+				if count++; count > 1 && form == formYAML {
+					text = append([]byte("---\n"), text...)
+				}
+				if _, err := c.stdout.Write(text); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	}
+}
+
+// exportedGate is a gate as a document of its own.
+func exportedGate(g wire.Gate, form string) ([]byte, error) {
+	def := gate.Definition{Limit: g.Limit, MaxWaiting: g.MaxWaiting, Order: gate.Order(g.Order)}.WithDefaults()
+	text, err := encodeJSON(wire.GateDefinition{Name: g.Name, Definition: def}, "", "  ")
+	if err != nil || form == formJSON {
+		return text, err
+	}
+	return yamlOf(text)
 }
 
 func (c *cli) gateList() *cobra.Command {

@@ -84,7 +84,6 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["Overlap"].Properties["policy"]: policies,
 		schemas["Callback"]:                     calledKinds,
 		schemas["Callee"]:                       append([]string{"window"}, calledKinds...),
-		schemas["GateUse"]:                      {"key"},
 		schemas["GateDefinition"]:               {"rate", "fair_by", "weights", "max_wait", "while_retrying", "open", "breaker", "pool", "key"},
 		schemas["Trigger"]:                      {"overlap"},
 		schemas["JobTrigger"]:                   {"overlap"},

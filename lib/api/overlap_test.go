@@ -127,7 +127,6 @@ func TestWhatIsNotAvailableYetIsRefusedByItsName(t *testing.T) {
 		s.wrongOverlap(fmt.Sprintf(`{"policy": %q, "limit": 2}`, policy), "malformed", "overlap.policy", want)
 	}
 	for _, c := range []struct{ method, path, body, field string }{
-		{"PUT", "/v1/jobs/x", `"gates": [{"gate": "stripe", "key": "${ .payload.customer }"}]`, "gates[0].key"},
 		{"PUT", "/v1/jobs/x", `"deadline": "1h"`, "deadline"},
 		{"PUT", "/v1/jobs/x", `"unique": {"for": "24h"}`, "unique"},
 		{"PUT", "/v1/jobs/x", `"order_by": ".payload.id"`, "order_by"},
@@ -135,7 +134,6 @@ func TestWhatIsNotAvailableYetIsRefusedByItsName(t *testing.T) {
 		{"PUT", "/v1/jobs/x", `"max_runs": 5`, "max_runs"},
 		{"PUT", "/v1/jobs/x", `"schedule": {"every": "1m", "exclude": ["holidays"]}`, "schedule.exclude"},
 		{"PUT", "/v1/jobs/x", `"schedule": {"every": "1m", "only": ["workdays"]}`, "schedule.only"},
-		{"POST", "/v1/jobs/batch", `"gates": ["a", {"gate": "stripe", "key": "a"}]`, "jobs[0].gates[1].key"},
 		{"POST", "/v1/jobs/batch", `"schedule": {"every": "1m", "only": []}`, "jobs[0].schedule.only"},
 	} {
 		body := strings.Replace(echo, "{", "{"+c.body+", ", 1)

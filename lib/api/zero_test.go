@@ -20,7 +20,7 @@ func TestNoZeroOfARequestIsTakenForNothing(t *testing.T) {
 	meant := []string{"schedule.phase", "schedule.jitter", "delay", "wait", "failure.retry_after", "running", "offset", "takes", "stops_after", "n", "max_waiting"}
 	// An empty text is a text like any other, or says as little as none.
 	texts := regexp.MustCompile(`(^|\.)(description|reason|note|name|key|labels\.x|set\.x|headers\.x|env\.x|argv\[0\]|cause|content_type|message|log|result|value|ticket|fails)$`)
-	inScenario := regexp.MustCompile(`^(jobs\.x|definition)\.`)
+	inScenario := regexp.MustCompile(`^(jobs\.x|gates\.x|definition)\.`)
 	met := map[string]bool{}
 	zeros := func(schema *schemaText) []string {
 		switch {

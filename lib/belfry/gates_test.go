@@ -43,7 +43,7 @@ func sharing(t *testing.T, b *Belfry) {
 	}
 	start(t, b)
 	def, _, err := b.engine.job(ctx, "charge")
-	if err != nil || fmt.Sprint(def.Gates) != "[{stripe 1} {gpu 2}]" {
+	if err != nil || fmt.Sprint(def.Gates) != "[{stripe 1 } {gpu 2 }]" {
 		t.Errorf("the job names the gates %v, %v", def.Gates, err)
 	}
 }

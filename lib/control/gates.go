@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/belfry-scheduler/belfry/lib/gate"
-	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -343,7 +342,7 @@ func (g Gate) Name() string {
 // GateLine lists the runs that wait at a gate, from the front of its line on. Where jobs pass it by a key, key is one of its values, as that or as
 // gate.ShownKey shows it, and "" for all of them, one line after the other.
 func (s *Service) GateLine(ctx context.Context, tenant, name, key, cursor string, limit int) (runs []run.Run, next string, err error) {
-	keyed, err := s.hasLine(ctx, tenant, name, key)
+	keyed, err := s.hasLine(ctx, tenant, name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -412,7 +411,7 @@ func (s *Service) GateLine(ctx context.Context, tenant, name, key, cursor string
 }
 
 // hasLine refuses gates that there are not. keyed tells whether there may be one for each value of a key.
-func (s *Service) hasLine(ctx context.Context, tenant, name, key string) (keyed bool, err error) {
+func (s *Service) hasLine(ctx context.Context, tenant, name string) (keyed bool, err error) {
 	of, own := gate.OwnOf(name)
 	if !own {
 		_, err := s.existingGate(ctx, tenant, name)

@@ -233,7 +233,7 @@ func (s *Service) passable(ctx context.Context, tenant string, drafts ...*put) e
 			field := fmt.Sprintf("gates[%d]", i)
 			switch n := gates[use.Gate]; {
 			case n.Version == 0:
-				p.impassable = append(p.impassable, impassable{use, invalid.Field(field+".gate", use.Gate, "a gate that exists: put that one first")})
+				p.impassable = append(p.impassable, impassable{use, invalid.Field(field+".gate", use.Gate, "a gate that exists; make it first, by PUT /v1/gates/"+use.Gate+" or belfry gate apply")})
 			case use.Units > n.Def.Limit:
 				p.impassable = append(p.impassable, impassable{use, invalid.Field(field+".units", strconv.Itoa(use.Units), fmt.Sprintf("at most %d, the limit of the gate %s", n.Def.Limit, use.Gate))})
 			}

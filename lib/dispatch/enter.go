@@ -379,7 +379,7 @@ func (d *Dispatcher) tidy(round *gate.Round) {
 // admit asks a gate for a run. Where it looks full, the runs of its entries are read, as many as it takes to find room.
 func (d *Dispatcher) admit(round *gate.Round, w *wanting) (gate.Verdict, error) {
 	for {
-		verdict := round.AdmitUnits(w.run, w.units, w.limit(round), w.past)
+		verdict := round.Admit(w.run, w.units, w.limit(round), w.past)
 		if verdict != gate.Full {
 			return verdict, nil
 		}
@@ -426,5 +426,5 @@ func (w *wanting) limit(round *gate.Round) int {
 
 // countedAs is the name under which metrics have the gate that a run wants to enter.
 func (d *Dispatcher) countedAs(w *wanting) string {
-	return d.Metrics.Gate(w.at.Name, w.at.IsNamed() || gate.OwnSeries(w.def.Labels))
+	return d.Metrics.Gate(w.at.Series(), w.at.IsNamed() || gate.OwnSeries(w.def.Labels))
 }

@@ -128,6 +128,17 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 		return nil, false
 	}
 	some := all[:min(len(all), joinBatch)]
+	left, err := d.leaveWider(some)
+	for err == nil && 2+2*len(some)+len(left) > store.MaxOps { // with the gate, and what the first write of a value checks
+		some = some[:len(some)/2]
+		left, err = d.leaveWider(some)
+	}
+	if err != nil {
+		for _, w := range all {
+			w.came(0, err)
+		}
+		return nil, false
+	}
 	joining := make([]run.Run, len(some))
 	named := round.Gate()
 	past := false
@@ -137,7 +148,7 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 			rank, past = gate.Forward(rank), true
 		}
 		if w.at.IsNamed() {
-			joining[i] = w.run.JoinNamed(w.at.Name, w.at.Key, rank, named.Ahead(w.run.Priority), w.units, w.placed, now)
+			joining[i] = w.run.JoinNamed(w.at.Name, w.at.Key, rank, named.Lead(w.run.Priority), w.units, w.placed, now)
 		} else {
 			joining[i] = w.run.Join(w.at.Name, rank, now)
 		}
@@ -154,10 +165,6 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 		round.Join(r, stand[r.ID])
 	}
 	ops, err := round.Puts(d.Now(), d.NewID)
-	var left []store.Op
-	if err == nil {
-		left, err = d.leaveWider(some)
-	}
 	if err == nil {
 		ops = append(ops, left...)
 		// Durable with this write: that they wait, and where. A crash here leaves them to whoever makes room, or to their checks.

@@ -3,8 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -81,7 +79,7 @@ func (d *Dispatcher) keysOf(ctx context.Context, r run.Run, e *job.Edition) (run
 	}
 	input, err := d.keyInput(ctx, r, e.Def, keys)
 	if err != nil {
-		return r, err
+		return r, failedAs(keys.OfPayload(), err)
 	}
 	err = d.Evaluating(ctx, r.Tenant, r.ID, func(ctx context.Context) error {
 		value := func(field string, key *expression.Key) (string, error) {
@@ -89,19 +87,15 @@ func (d *Dispatcher) keysOf(ctx context.Context, r run.Run, e *job.Edition) (run
 				return "", nil
 			}
 			value, err := key.Eval(ctx, input)
-			var failed *expression.Failure
-			if errors.As(err, &failed) {
-				return "", &expression.Failure{Message: field + ": " + failed.Message}
-			}
-			return gate.KeyOf(value), err
+			return gate.KeyOf(value), failedAs(field, err)
 		}
 		var err error
-		if r.GateKey, err = value("overlap.key", keys.Own); err != nil {
+		if r.GateKey, err = value(job.OverlapKeyField, keys.Own); err != nil {
 			return err
 		}
 		named := make([]string, len(keys.Gates))
 		for i, key := range keys.Gates {
-			if named[i], err = value(fmt.Sprintf("gates[%d].key", i), key); err != nil {
+			if named[i], err = value(job.GateKeyField(i), key); err != nil {
 				return err
 			}
 			if named[i] != "" {
@@ -113,6 +107,15 @@ func (d *Dispatcher) keysOf(ctx context.Context, r run.Run, e *job.Edition) (run
 	return r, err
 }
 
+// failedAs has a failure say of which field it is.
+func failedAs(field string, err error) error {
+	var failed *expression.Failure
+	if !errors.As(err, &failed) {
+		return err
+	}
+	return &expression.Failure{Message: field + ": " + failed.Message}
+}
+
 // keyInput is what keys read of a run. The payload is read only where one of them names it: one that is kept apart costs a request.
 func (d *Dispatcher) keyInput(ctx context.Context, r run.Run, def job.Definition, keys job.Keys) (map[string]any, error) {
 	labels := map[string]any{}
@@ -120,7 +123,7 @@ func (d *Dispatcher) keyInput(ctx context.Context, r run.Run, def job.Definition
 		labels[name] = value
 	}
 	input := map[string]any{"job": r.ID.Job, "labels": labels, "nominal_time": timeShown(r.ID), "payload": nil}
-	if !slices.ContainsFunc(append([]*expression.Key{keys.Own}, keys.Gates...), func(key *expression.Key) bool { return key != nil && key.ReadsPayload() }) {
+	if keys.OfPayload() == "" {
 		return input, nil
 	}
 	data, err := payloadOf(r, def, func(key, what string) ([]byte, error) {

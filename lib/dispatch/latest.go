@@ -134,5 +134,5 @@ func metOthers(err error) (bool, error) {
 }
 
 func (w *wanting) place() gate.Place {
-	return gate.Place{Rank: w.rank(), Run: w.run.ID, Key: w.run.GateKey}
+	return gate.Place{Rank: w.rank(), Run: w.run.ID, Of: w.run.GateKey}
 }

@@ -217,7 +217,7 @@ func (l *letting) line(ctx context.Context) error {
 		seen.first = &seen.last
 	}
 	if before := l.round.Waiting(); seen.any || !more {
-		l.round.Ahead(*seen.first, more)
+		l.round.Begins(*seen.first, more)
 		l.changed = l.changed || before != l.round.Waiting()
 	}
 	l.again = more && l.changed && !seen.noRoom && (l.gone() || l.round.Room(l.limit()))
@@ -393,7 +393,7 @@ func (l *letting) write() error {
 		}
 		return err
 	}
-	name := l.Metrics.Gate(l.calling.at.Name, l.named() || gate.OwnSeries(l.job.Def.Labels))
+	name := l.Metrics.Gate(l.calling.at.Series(), l.named() || gate.OwnSeries(l.job.Def.Labels))
 	for i := range l.in {
 		l.in[i].Version = versions[1+i]
 		l.Metrics.GateLetIn.Inc(name)
@@ -412,7 +412,7 @@ func (d *Dispatcher) gauge(g gate.Gate, labels map[string]string) {
 	if g.Key != "" || !g.ID().IsNamed() && !gate.OwnSeries(labels) { // of the gates of several values, none shows how they all stand
 		return
 	}
-	name := d.Metrics.Gate(g.Name, true)
+	name := d.Metrics.Gate(g.ID().Series(), true)
 	if name == metrics.Other {
 		return
 	}

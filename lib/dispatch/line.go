@@ -146,8 +146,8 @@ func (d *Dispatcher) nextLine(ctx context.Context, tenant, name, after string) (
 		}
 		for _, item := range page.Items {
 			p, err := gate.PlaceFromItem(name, item)
-			if err == nil && p.Key != "" {
-				return p.Key, nil
+			if err == nil && p.Of != "" {
+				return p.Of, nil
 			}
 			d.Log.ErrorContext(ctx, "a place in a line is unreadable", "key", item.Key.String(), "error", err)
 		}

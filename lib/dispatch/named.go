@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/gate"
@@ -24,24 +25,23 @@ func (d *Dispatcher) Redefined(ctx context.Context, n gate.Named) error {
 	if err := d.redefine(ctx, gate.ID{Tenant: n.Tenant, Name: n.Name}); err != nil {
 		return err
 	}
+	var failed error // at a value: that of one is no reason to leave the others
 	of := gate.Keyed(n.Tenant, n.Name, "", lineLook)
 	for keys := 0; keys < lineKeys; {
 		page, err := d.Store.Query(ctx, of)
 		if err != nil {
-			return fmt.Errorf("read the gates of the values of %s: %w", n.Name, err)
+			return errors.Join(failed, fmt.Errorf("read the gates of the values of %s: %w", n.Name, err))
 		}
 		for _, item := range page.Items {
-			if err := d.redefine(ctx, gate.ID{Tenant: n.Tenant, Name: n.Name, Key: gate.KeyAt(item.Sort)}); err != nil {
-				return err
-			}
+			failed = errors.Join(failed, d.redefine(ctx, gate.ID{Tenant: n.Tenant, Name: n.Name, Key: gate.KeyAt(item.Sort)}))
 		}
-		if of.Cursor = page.Cursor; of.Cursor == "" {
-			return nil
+		if of.Cursor = page.Cursor; of.Cursor == "" || ctx.Err() != nil {
+			return failed
 		}
 		keys += len(page.Items)
 	}
-	d.Log.WarnContext(ctx, "a gate has more values of a key than a change writes: at the others it holds once the next run enters, and whoever waits is left to checks", "gate", n.Name)
-	return nil
+	d.Log.WarnContext(ctx, "a gate has more values of a key than a change writes: at the others it holds once the next run enters, and those beyond are let in where any wait", "gate", n.Name)
+	return errors.Join(failed, d.letInValues(ctx, n.Tenant, n.Name))
 }
 
 // redefine writes a gate under its definition as it stands, and lets in whoever can be by that.
@@ -137,39 +137,61 @@ func (d *Dispatcher) Release(ctx context.Context, r run.Run, by, reason string) 
 // leaveWider gives the writes by which runs that are about to join the line of a named gate leave places at wider ones, which an earlier delivery was given before this gate was made anew. They
 // are made with the joining: so nobody who waits holds a place at a wider gate, and no two runs wait for places of one another.
 func (d *Dispatcher) leaveWider(joining []*wanting) ([]store.Op, error) {
-	of := map[gate.ID][]*wanting{}
-	var all []gate.ID
+	of := map[gate.ID][]run.ID{}
 	for _, w := range joining {
 		for _, at := range widerThan(w.run, w.def, w.at) {
-			if of[at] == nil {
-				all = append(all, at)
-			}
-			of[at] = append(of[at], w)
+			of[at] = append(of[at], w.run.ID)
 		}
 	}
-	var ops []store.Op
-	for _, at := range all {
-		g, _, err := d.gateItem(at)
-		if err != nil {
-			return nil, err
-		}
-		round, left := g.Begin(), false
-		for _, w := range of[at] {
-			w.wider = slices.DeleteFunc(w.wider, func(o gate.ID) bool { return o == at })
-			if round.Forget(w.run.ID) {
-				left, w.wider = true, append(w.wider, at)
+	ops, had, err := d.without(of)
+	for _, w := range joining {
+		w.wider = nil
+		for at, runs := range had {
+			if slices.Contains(runs, w.run.ID) {
+				w.wider = append(w.wider, at)
 			}
 		}
-		if !left {
-			continue
-		}
-		op, err := round.Gate().Put(d.Now(), d.NewID())
-		if err != nil {
-			return nil, err
-		}
-		ops = append(ops, op)
+		slices.SortFunc(w.wider, gate.ID.Compare)
 	}
-	return ops, nil
+	return ops, err
+}
+
+// without gives the writes of those of gates at which any of these runs have entries, without them, and whose these are.
+func (d *Dispatcher) without(of map[gate.ID][]run.ID) (ops []store.Op, had map[gate.ID][]run.ID, err error) {
+	had = map[gate.ID][]run.ID{}
+	for some := range slices.Chunk(slices.SortedFunc(maps.Keys(of), gate.ID.Compare), store.MaxKeys) {
+		keys := make([]store.Key, len(some))
+		for i, at := range some {
+			keys[i] = at.Item()
+		}
+		ctx, cancel := d.brief()
+		items, err := d.Store.Get(ctx, keys...)
+		cancel()
+		if err != nil {
+			return nil, nil, fmt.Errorf("read wider gates: %w", err)
+		}
+		for i, at := range some {
+			g, err := gate.FromItem(at.Tenant, at.Name, items[i])
+			if err != nil {
+				return nil, nil, err
+			}
+			round := g.Begin()
+			for _, id := range of[at] {
+				if round.Forget(id) {
+					had[at] = append(had[at], id)
+				}
+			}
+			if len(had[at]) == 0 {
+				continue
+			}
+			op, err := round.Gate().Put(d.Now(), d.NewID())
+			if err != nil {
+				return nil, nil, err
+			}
+			ops = append(ops, op)
+		}
+	}
+	return ops, had, nil
 }
 
 // widerThan gives the gates that a run passes behind a named one.
@@ -186,7 +208,7 @@ func widerThan(r run.Run, def job.Definition, at gate.ID) (wider []gate.ID) {
 }
 
 // leaveWiderStill does for a run that waits what leaveWider does for one that joins: another delivery of it may have passed the gate where it waits before that was made anew, and been given places
-// since. The run is written with the gate, as it stands: so it waits still, and no delivery of it has gone on.
+// since. The run is written with the gates, as it stands: so it waits still, and no delivery of it has gone on.
 func (d *Dispatcher) leaveWiderStill(ctx context.Context, r run.Run) error {
 	at := gate.Of(r)
 	if !at.IsNamed() {
@@ -199,28 +221,32 @@ func (d *Dispatcher) leaveWiderStill(ctx context.Context, r run.Run) error {
 	if err != nil {
 		return err
 	}
-	for _, at := range widerThan(r, edition.Def, at) {
-		g, _, err := d.gateItem(at)
-		if err != nil {
-			return err
-		}
-		round := g.Begin()
-		if !round.Forget(r.ID) {
-			continue
-		}
-		op, err := r.Item(d.NewID())
-		if err == nil {
-			err = d.writeGate(round, op)
-		}
-		if conflict := store.AsConflict(err) != nil; conflict || err != nil {
-			if conflict { // the next check looks again
-				err = nil
-			}
-			return err
-		}
-		return d.LetIn(ctx, at)
+	of := map[gate.ID][]run.ID{}
+	for _, wider := range widerThan(r, edition.Def, at) {
+		of[wider] = []run.ID{r.ID}
 	}
-	return nil
+	ops, had, err := d.without(of)
+	if err != nil || len(ops) == 0 {
+		return err
+	}
+	op, err := r.Item(d.NewID())
+	if err != nil {
+		return err
+	}
+	// Durable with this write: that it holds no wider place, at any of these gates. A crash behind it leaves those that wait there to their checks.
+	brief, cancel := d.brief()
+	_, err = d.Store.Write(brief, append(ops, op)...)
+	cancel()
+	if conflict := store.AsConflict(err) != nil; conflict || err != nil {
+		if conflict { // the next check looks again
+			err = nil
+		}
+		return err
+	}
+	for _, left := range slices.SortedFunc(maps.Keys(had), gate.ID.Compare) {
+		err = errors.Join(err, d.LetIn(ctx, left))
+	}
+	return err
 }
 
 // endDeleted ends those of waiting runs at named gates whose jobs were deleted, and gives the others. At its own gate the line of a deleted job is ended by whoever lets in;

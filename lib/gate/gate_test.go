@@ -81,7 +81,7 @@ func TestG1_Admit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := slices.Clone(row.g.Entries)
 			round := row.g.Begin()
-			if got := round.Admit(row.r, row.limit, false); got != row.want {
+			if got := round.Admit(row.r, 1, row.limit, false); got != row.want {
 				t.Fatalf("the verdict is %d, want %d", got, row.want)
 			}
 			want := row.then
@@ -102,14 +102,14 @@ func TestG1_Admit(t *testing.T) {
 func TestG1_G3_PastALineThatAPauseHolds(t *testing.T) {
 	g := of(fire(1))
 	g.Waiting, g.Front = 2, fire(2).ID.Nominal
-	if v := g.Begin().Admit(fire(9), 5, false); v != gate.Behind {
+	if v := g.Begin().Admit(fire(9), 1, 5, false); v != gate.Behind {
 		t.Errorf("who does not ignore it is told %d", v)
 	}
-	if v := g.Begin().Admit(fire(9), 5, true); v != gate.Enters {
+	if v := g.Begin().Admit(fire(9), 1, 5, true); v != gate.Enters {
 		t.Errorf("where there is room, who ignores it is told %d", v)
 	}
 	round := g.Begin()
-	if v := round.Admit(fire(9), 1, true); v != gate.Full || round.Forwarded() {
+	if v := round.Admit(fire(9), 1, 1, true); v != gate.Full || round.Forwarded() {
 		t.Errorf("where there is none, it is told %d, and somebody is at the front: %v", v, round.Forwarded())
 	}
 	var places []gate.Place
@@ -126,7 +126,7 @@ func TestG1_G3_PastALineThatAPauseHolds(t *testing.T) {
 			t.Errorf("rank %d is put forward to %d", ms, first.Rank)
 		}
 	}
-	round.Ahead(held, true)
+	round.Begins(held, true)
 	if round.Forwarded() {
 		t.Error("when they were let in, somebody is still at the front")
 	}
@@ -166,7 +166,7 @@ func TestG1_WhoHoldsAPlace(t *testing.T) {
 			if row.holds {
 				want = gate.Full
 			}
-			if got := round.Admit(fire(2), 1, false); got != want {
+			if got := round.Admit(fire(2), 1, 1, false); got != want {
 				t.Errorf("the next one is told %d, want %d", got, want)
 			}
 		})
@@ -195,7 +195,7 @@ func TestG1_ALookAtManyEntries(t *testing.T) {
 	looks := func(over func(int) bool) (verdict gate.Verdict, looked int, r *gate.Round) {
 		r = g.Begin()
 		for {
-			if verdict = r.Admit(request(999), 250, false); verdict != gate.Full {
+			if verdict = r.Admit(request(999), 1, 250, false); verdict != gate.Full {
 				return verdict, looked, r
 			}
 			ids := r.Unsure(100)
@@ -260,7 +260,7 @@ func TestALongGateIsTidied(t *testing.T) {
 		"unreadable":                {func(r run.Run) run.Run { return in(0, r) }, true},
 	} {
 		round := of(runs...).Begin()
-		if v := round.Admit(fire(99), 100, false); v != gate.Enters {
+		if v := round.Admit(fire(99), 1, 100, false); v != gate.Enters {
 			t.Fatal(v)
 		}
 		var standing []run.Run
@@ -307,7 +307,7 @@ func TestG1_ByChance(t *testing.T) {
 				truth[r.ID] = r
 			default:
 				round := g.Begin()
-				v := round.Admit(r, limit, false)
+				v := round.Admit(r, 1, limit, false)
 				if v == gate.Full {
 					ids := round.Unsure(100)
 					var standing []run.Run
@@ -315,7 +315,7 @@ func TestG1_ByChance(t *testing.T) {
 						standing = append(standing, truth[id])
 					}
 					round.Learn(standing)
-					v = round.Admit(r, limit, false)
+					v = round.Admit(r, 1, limit, false)
 				}
 				if v == gate.Enters {
 					version := g.Version

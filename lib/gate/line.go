@@ -16,14 +16,14 @@ import (
 type Place struct {
 	Rank int64 // of run.Wait
 	Run  run.ID
-	Key  string // the key of the gate, "" where that is the gate of all
+	Of   string // the key of the gate, "" where that is the gate of all
 	Line string // the name of the gate where that is a named one, "" for an own gate of its job
 }
 
 // PlaceOf is the place that a waiting run names. One that it does not name any more is of nobody.
 func PlaceOf(r run.Run) Place {
 	at := Of(r)
-	p := Place{Rank: r.Wait.Rank - r.Wait.Ahead, Run: r.ID, Key: at.Key}
+	p := Place{Rank: r.Wait.Rank - r.Wait.Ahead, Run: r.ID, Of: at.Key}
 	if at.IsNamed() {
 		p.Line = at.Name
 	}
@@ -33,9 +33,9 @@ func PlaceOf(r run.Run) Place {
 // at is the gate in whose line the place is.
 func (p Place) at(tenant string) ID {
 	if p.Line != "" {
-		return ID{tenant, p.Line, p.Key}
+		return ID{tenant, p.Line, p.Of}
 	}
-	return ID{tenant, Name(p.Run.Job), p.Key}
+	return ID{tenant, Name(p.Run.Job), p.Of}
 }
 
 // Named tells whether a run, as it stands, waits at this place.
@@ -103,7 +103,7 @@ func PlaceFromItem(name string, item store.Item) (Place, error) {
 	if err != nil {
 		return Place{}, fmt.Errorf("place in the line of %s: %w", name, err)
 	}
-	return Place{Rank: rank, Run: id, Key: key, Line: line}, nil
+	return Place{Rank: rank, Run: id, Of: key, Line: line}, nil
 }
 
 // Line is the part of the line that lies behind what was let in, from the front on.
@@ -192,8 +192,8 @@ func (r *Round) Fits(units, limit int) bool {
 	return limit == 0 || r.Units()+capped(units, limit) <= limit
 }
 
-// Ahead says where the line begins now: at the first place that stays, or nowhere, where it was seen to its end and none does.
-func (r *Round) Ahead(first Place, more bool) {
+// Begins says where the line begins now: at the first place that stays, or nowhere, where it was seen to its end and none does.
+func (r *Round) Begins(first Place, more bool) {
 	if more {
 		r.gate.Front, r.gate.Waiting = first.Rank, max(1, r.gate.Waiting)
 	} else {

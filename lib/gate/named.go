@@ -51,8 +51,8 @@ func (g Gate) MaxWaiting() (most int, bounded bool) {
 // that come later than that.
 const ageing = 10 * 60_000
 
-// Ahead is how far ahead of its rank a run of a priority stands in the line of a gate, in ms. It is settled when the run joins, whatever the gate says later.
-func (g Gate) Ahead(p queue.Priority) int64 {
+// Lead is how far ahead of its rank a run of a priority stands in the line of a gate, in ms. It is settled when the run joins, whatever the gate says later.
+func (g Gate) Lead(p queue.Priority) int64 {
 	if g.Def.Def.Order == OrderFIFO {
 		return 0
 	}

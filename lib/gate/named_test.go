@@ -73,7 +73,7 @@ func TestG1_G3_AdmitUnits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			round := row.g.Begin()
-			if got := round.AdmitUnits(row.r, row.units, round.Limit(), false); got != row.want {
+			if got := round.Admit(row.r, row.units, round.Limit(), false); got != row.want {
 				t.Fatalf("the verdict is %d, want %d", got, row.want)
 			}
 			want := row.then
@@ -125,7 +125,7 @@ func TestG3_PlacesInTheLineOfANamedGate(t *testing.T) {
 	fifo := stripe(1)
 	fifo.Def.Def.Order = gate.OrderFIFO
 	join := func(g gate.Gate, r run.Run, p queue.Priority) run.Run {
-		return r.JoinNamed("stripe", "", r.ID.Nominal, g.Ahead(p), 1, false, nominal)
+		return r.JoinNamed("stripe", "", r.ID.Nominal, g.Lead(p), 1, false, nominal)
 	}
 	minute := func(n int) run.Run { return fireOf("b", n*60) }
 	line := []run.Run{

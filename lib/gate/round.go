@@ -38,15 +38,10 @@ func (g Gate) Begin() *Round {
 	return &Round{gate: g}
 }
 
-// Admit asks for a run, which takes one unit: see AdmitUnits.
-func (r *Round) Admit(of run.Run, limit int, past bool) Verdict {
-	return r.AdmitUnits(of, 1, limit, past)
-}
-
-// AdmitUnits asks for a run that takes so many units, of which up to limit may be in progress. past says that the run need not wait behind the line: a pause
+// Admit asks for a run that takes so many units, of which up to limit may be in progress. past says that the run need not wait behind the line: a pause
 // holds those that wait in it, and not this run. A run that is Full may have room when Unsure entries have been looked at. A gate that is closed lets nobody in,
 // and those that were let in before go on.
-func (r *Round) AdmitUnits(of run.Run, units, limit int, past bool) Verdict {
+func (r *Round) Admit(of run.Run, units, limit int, past bool) Verdict {
 	at := r.find(of.ID)
 	others, units := r.Units(), capped(units, limit)
 	if at >= 0 {

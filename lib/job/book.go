@@ -49,6 +49,25 @@ type Keys struct {
 	Gates []*expression.Key // of each of Definition.Gates
 }
 
+// The fields that have keys.
+const OverlapKeyField = "overlap.key"
+
+// GateKeyField is that of the n-th gate of a definition, counted from 0.
+func GateKeyField(n int) string { return fmt.Sprintf("gates[%d].key", n) }
+
+// OfPayload is the first field whose key reads the payload of a run, "" for none.
+func (k Keys) OfPayload() string {
+	if k.Own != nil && k.Own.ReadsPayload() {
+		return OverlapKeyField
+	}
+	for n, key := range k.Gates {
+		if key != nil && key.ReadsPayload() {
+			return GateKeyField(n)
+		}
+	}
+	return ""
+}
+
 // Keys are those of the definition. An error is an *expression.Error: a newer version took what this one does not.
 func (e *Edition) Keys() (Keys, error) {
 	e.keying.Do(func() {

@@ -99,7 +99,7 @@ func (p *player) do(ctx context.Context, l Line) error {
 	case Release:
 		var id run.ID
 		if id, err = p.runOf(l.Run); err == nil {
-			_, err = p.control.Release(ctx, tenant, id)
+			_, err = p.control.Release(ctx, tenant, id, "", "")
 		}
 	case SetGate:
 		if l.Limits == nil {
@@ -108,9 +108,9 @@ func (p *player) do(ctx context.Context, l Line) error {
 			_, _, err = p.control.PutGate(ctx, tenant, l.Gate, *l.Limits, control.Match{})
 		}
 	case Close:
-		_, err = p.control.CloseGate(ctx, tenant, l.Gate, l.Reason, control.Match{})
+		_, err = p.control.CloseGate(ctx, tenant, l.Gate, "", l.Reason, control.Match{})
 	case Open:
-		_, err = p.control.OpenGate(ctx, tenant, l.Gate, control.Match{})
+		_, err = p.control.OpenGate(ctx, tenant, l.Gate, "", "", control.Match{})
 	case Redrive:
 		return p.many(l, func(b control.Bulk) (control.Outcome, error) {
 			return p.control.Redrive(ctx, tenant, control.DeadFilter{Job: l.Job}, b)

@@ -164,7 +164,7 @@ func (j *Judge) storedNamedGate(at time.Time, key store.Key, tenant, name string
 	g, err := gate.FromItem(tenant, name, after)
 	s := j.gateNamed(tenant, name)
 	switch {
-	case len(s.spans) == 1 || key != g.ID().Item():
+	case len(s.spans) == 1 || key != (gate.ID{Tenant: tenant, Name: name, Key: gate.KeyAt(key.Sort)}).Item():
 		j.violate("P12", "%s is the gate of no job", key)
 		return
 	case err != nil:
