@@ -145,6 +145,9 @@ func (a *api) listGates(ctx context.Context, p *page, in input[noBody]) (*answer
 
 func gateForm(g control.Gate) wire.Gate {
 	shown := wire.Gate{Name: g.Name(), InProgress: g.InProgress, Units: g.Units, Waiting: g.Waiting, MoreKeys: g.More}
+	for _, k := range g.Keys {
+		shown.Keys = append(shown.Keys, wire.KeyGate(k))
+	}
 	if n := g.Named; n.Version != 0 {
 		def := n.Def.Shown()
 		shown.Limit, shown.MaxWaiting, shown.Order = def.Limit, def.MaxWaiting, string(def.Order)
@@ -161,9 +164,6 @@ func gateForm(g control.Gate) wire.Gate {
 	shown.Job, shown.Policy, shown.Limit, shown.Key, shown.Paused = g.Job.Name, string(o.Policy), o.Limit, o.Key, g.Job.Def.Paused
 	if most, bounded := o.Waiting(); bounded {
 		shown.MaxWaiting = &most
-	}
-	for _, k := range g.Keys {
-		shown.Keys = append(shown.Keys, wire.KeyGate(k))
 	}
 	return shown
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -368,5 +369,24 @@ func TestTheLineOfAGateThatJobsShare(t *testing.T) {
 			s.send("POST", "/v1/runs/"+id+"/cancel", `{}`).is(200)
 		}
 		time.Sleep(time.Minute)
+	})
+}
+
+// Of a gate that jobs pass by a key, the values that are in use are shown with it, as of a job's own.
+func TestTheValuesOfAGateAreShown(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/gates/customer", `{"limit": 1}`).is(201)
+		s.send("PUT", "/v1/jobs/charge", `{"timeout": "1h", "gates": [{"gate": "customer", "key": "${ .payload }"}], "target": {"handler": {"name": "wait"}}}`).is(201)
+		for _, customer := range []string{"acme", "acme", "other"} {
+			s.send("POST", "/v1/jobs/charge/runs", `{"payload": "`+customer+`"}`).is(202)
+			settle()
+		}
+		want := []wire.KeyGate{{Key: "acme", InProgress: 1, Waiting: 1}, {Key: "other", InProgress: 1}}
+		if g := into[wire.Gate](s.send("GET", "/v1/gates/customer", "").is(200)); !slices.Equal(g.Keys, want) || g.InProgress != 2 || g.Waiting != 1 {
+			t.Errorf("it stands as %+v", g)
+		}
+		if listed := into[wire.GatePage](s.send("GET", "/v1/gates", "").is(200)).Items; len(listed) != 1 || !slices.Equal(listed[0].Keys, want) {
+			t.Errorf("listed %+v", listed)
+		}
 	})
 }

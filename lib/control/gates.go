@@ -1,8 +1,11 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -93,8 +96,10 @@ type Gate struct {
 	Units      int // how much of the limit they take
 	Waiting    int
 
-	Keys []KeyGate // where runs pass it by a key: the values at which runs are in progress or wait, by their keys, at most MaxKeyGates
-	More bool      // there are more of them, or may be
+	// Keys are, where runs pass it by a key, the values at which runs are in progress or wait, by their keys, at most MaxKeyGates. A run at a value that
+	// was not looked at counts nowhere: values are kept for long after their last run has ended.
+	Keys []KeyGate
+	More bool // there are more of them, or may be
 }
 
 // KeyGate is how the gate of one value stands.
@@ -104,11 +109,12 @@ type KeyGate struct {
 	Waiting    int
 }
 
-// MaxGates is the largest page of gates, GateLook how many runs are looked at for each of them, and of how many values, and MaxKeyGates how many of these are
-// told of.
+// MaxGates is the largest page of gates. GateLook is how many runs are looked at for each of them, at how many values, and at least how many runs at all of these
+// together; ValueLook is how many these are for all gates of a page, where it has few. MaxKeyGates is how many values are told of.
 const (
 	MaxGates    = 100
 	GateLook    = 100
+	ValueLook   = 1000
 	MaxKeyGates = 20
 )
 
@@ -125,7 +131,7 @@ func (s *Service) Gates(ctx context.Context, tenant, cursor string, limit int) (
 			return nil, "", err
 		}
 		if len(gates) == limit {
-			return gates, AfterGate(gates[limit-1]), nil
+			return gates, AfterGate(gates[limit-1]), s.stand(ctx, tenant, gates)
 		}
 		afterJob = "" // those of jobs come behind all that have names
 	}
@@ -136,8 +142,10 @@ func (s *Service) Gates(ctx context.Context, tenant, cursor string, limit int) (
 	if more != "" {
 		next = cursorAfter(gate.Name(more))
 	}
-	ours, err := s.ownGates(ctx, tenant, jobs)
-	return append(gates, ours...), next, err
+	for _, j := range jobs {
+		gates = append(gates, Gate{Job: j})
+	}
+	return gates, next, s.stand(ctx, tenant, gates)
 }
 
 // isGate tells whether a gate may be called so.
@@ -146,14 +154,14 @@ func isGate(name string) bool {
 	return own && job.ValidName(of) == nil || gate.ValidName(name) == nil
 }
 
-// namedGates lists gates that have names of their own, behind a name.
+// namedGates lists gates that have names of their own, behind a name, by their definitions.
 func (s *Service) namedGates(ctx context.Context, tenant, after string, limit int) ([]Gate, error) {
 	wanted := gate.AllNamed(tenant, "", limit)
 	if after != "" {
 		wanted.From = after + "\x00"
 	}
-	var all []gate.Named
-	for len(all) < limit {
+	var gates []Gate
+	for len(gates) < limit {
 		page, err := s.Store.Query(ctx, wanted)
 		if err != nil {
 			return nil, fmt.Errorf("list gates: %w", err)
@@ -162,22 +170,12 @@ func (s *Service) namedGates(ctx context.Context, tenant, after string, limit in
 			n, err := gate.NamedFromItem(tenant, item)
 			if err != nil {
 				s.unreadable(tenant, item, err)
-			} else if n.Version != 0 && len(all) < limit {
-				all = append(all, n)
+			} else if n.Version != 0 && len(gates) < limit {
+				gates = append(gates, Gate{Named: n})
 			}
 		}
 		if wanted.Cursor = page.Cursor; wanted.Cursor == "" {
 			break
-		}
-	}
-	if len(all) == 0 {
-		return nil, nil
-	}
-	gates := make([]Gate, len(all))
-	for i, n := range all {
-		var err error
-		if gates[i], err = s.Stands(ctx, n); err != nil {
-			return nil, err
 		}
 	}
 	return gates, nil
@@ -197,37 +195,6 @@ func (s *Service) boundedJobs(ctx context.Context, tenant, after string, limit i
 	return jobs, more, err
 }
 
-// ownGates gives the own gates of jobs.
-func (s *Service) ownGates(ctx context.Context, tenant string, jobs []job.Job) ([]Gate, error) {
-	if len(jobs) == 0 {
-		return nil, nil
-	}
-	keys := make([]store.Key, len(jobs))
-	for i, j := range jobs {
-		keys[i] = gate.Key(tenant, j.Name)
-	}
-	items, err := s.Store.Get(ctx, keys...)
-	if err != nil {
-		return nil, fmt.Errorf("read gates: %w", err)
-	}
-	gates := make([]Gate, len(jobs))
-	for i, j := range jobs {
-		gates[i].Job = j
-		of := items[i : i+1]
-		if j.Keyed {
-			page, err := s.Store.Query(ctx, gate.Gates(tenant, gate.Name(j.Name), GateLook))
-			if err != nil {
-				return nil, fmt.Errorf("read the gates of %s: %w", j.Name, err)
-			}
-			of, gates[i].More = page.Items, page.Cursor != ""
-		}
-		if err := s.stand(ctx, &gates[i], tenant, gate.Name(j.Name), of); err != nil {
-			return nil, err
-		}
-	}
-	return gates, nil
-}
-
 // Gate reads how a gate stands.
 func (s *Service) Gate(ctx context.Context, tenant, name string) (Gate, error) {
 	of, own := gate.OwnOf(name)
@@ -245,22 +212,16 @@ func (s *Service) Gate(ctx context.Context, tenant, name string) (Gate, error) {
 	if j.Def.Overlap.IsZero() {
 		return Gate{}, refuse(CodeGateNotFound, "there is no gate %s: the job has no limit in its overlap", name)
 	}
-	gates, err := s.ownGates(ctx, tenant, []job.Job{j})
-	if err != nil {
-		return Gate{}, err
-	}
-	return gates[0], nil
+	shown := []Gate{{Job: j}}
+	err = s.stand(ctx, tenant, shown)
+	return shown[0], err
 }
 
 // Stands reads how a gate stands that has this definition.
 func (s *Service) Stands(ctx context.Context, n gate.Named) (Gate, error) {
-	shown := Gate{Named: n}
-	page, err := s.Store.Query(ctx, gate.Gates(n.Tenant, n.Name, GateLook))
-	if err != nil {
-		return Gate{}, fmt.Errorf("read gate %s: %w", n.Name, err)
-	}
-	shown.More = page.Cursor != ""
-	return shown, s.stand(ctx, &shown, n.Tenant, n.Name, page.Items)
+	shown := []Gate{{Named: n}}
+	err := s.stand(ctx, n.Tenant, shown)
+	return shown[0], err
 }
 
 // existingGate reads the definition of a gate that has a name of its own.
@@ -290,42 +251,138 @@ func (s *Service) jobOfGate(ctx context.Context, tenant, name, of string) (job.J
 	return j, nil
 }
 
-// stand adds how gates of one name stand, by their items. Of all of them together, GateLook runs are looked at.
-func (s *Service) stand(ctx context.Context, shown *Gate, tenant, name string, items []store.Item) error {
-	var rounds []*gate.Round
-	var looked []int
-	var some []run.Run
-	for _, item := range items {
-		g, err := gate.FromItem(tenant, name, item)
-		if err != nil {
-			s.unreadable(tenant, item, err)
-			continue
-		}
-		round := g.Begin()
-		ids := round.Unsure(GateLook - len(some))
-		for _, id := range ids {
-			some = append(some, run.Run{ID: id, Tenant: tenant})
-		}
-		rounds, looked = append(rounds, round), append(looked, len(ids))
-	}
-	standing, err := s.Dispatch.PeekRuns(ctx, some)
+// stand adds to gates of a page how they stand, as their items and runs say. All that is read of the store is read for the whole page.
+func (s *Service) stand(ctx context.Context, tenant string, gates []Gate) error {
+	all, err := s.gateItems(ctx, tenant, gates)
 	if err != nil {
-		return fmt.Errorf("read the runs at gate %s: %w", name, err)
+		return err
 	}
-	for i, round := range rounds {
-		round.Learn(standing[:looked[i]])
-		standing = standing[looked[i]:]
-		one := KeyGate{gate.ShownKey(round.Gate().Key), round.Held(), round.Waiting()}
-		shown.InProgress, shown.Units, shown.Waiting = shown.InProgress+one.InProgress, shown.Units+round.Units(), shown.Waiting+one.Waiting
-		switch {
-		case round.Gate().Key == "" || one.InProgress+one.Waiting == 0:
-		case len(shown.Keys) == MaxKeyGates:
-			shown.More = true
-		default:
-			shown.Keys = append(shown.Keys, one)
+	rounds := make([][]*gate.Round, len(gates))
+	var looked []look
+	for i := range gates {
+		for _, item := range all[i] {
+			g, err := gate.FromItem(tenant, gates[i].Name(), item)
+			if err != nil {
+				s.unreadable(tenant, item, err)
+				continue
+			}
+			rounds[i] = append(rounds[i], g.Begin())
+		}
+		looked = append(looked, looks(rounds[i], max(GateLook, ValueLook/len(gates)))...)
+	}
+	if err := s.learn(ctx, looked); err != nil {
+		return err
+	}
+	for i := range gates {
+		for _, round := range rounds[i] {
+			gates[i].count(round)
 		}
 	}
 	return nil
+}
+
+// gateItems reads the items of gates: of each that of all runs, and those of values where it may have any.
+func (s *Service) gateItems(ctx context.Context, tenant string, gates []Gate) ([][]store.Item, error) {
+	items := make([][]store.Item, len(gates))
+	var plain, several []int
+	var keys []store.Key
+	for i, g := range gates {
+		if g.Named.Version != 0 || g.Job.Keyed { // jobs name a gate with a key, or without
+			several = append(several, i)
+		} else {
+			plain, keys = append(plain, i), append(keys, gate.Key(tenant, g.Job.Name))
+		}
+	}
+	if len(plain) > 0 {
+		read, err := s.Store.Get(ctx, keys...)
+		if err != nil {
+			return nil, fmt.Errorf("read gates: %w", err)
+		}
+		for k, i := range plain {
+			items[i] = read[k : k+1]
+		}
+	}
+	failed := make([]error, len(several))
+	parallel(several, func(k, i int) {
+		page, err := s.Store.Query(ctx, gate.Gates(tenant, gates[i].Name(), GateLook))
+		if err != nil {
+			failed[k] = fmt.Errorf("read the gates of %s: %w", gates[i].Name(), err)
+		}
+		items[i], gates[i].More = page.Items, page.Cursor != ""
+	})
+	return items, errors.Join(failed...)
+}
+
+// look is what of a gate is looked at: runs of its entries.
+type look struct {
+	at   *gate.Round
+	runs []run.Run
+}
+
+// looks gives what is looked at of gates of one name: GateLook runs of the gate of all, and so many of those of values, first where any wait, then where somebody
+// came or went last.
+func looks(rounds []*gate.Round, most int) (all []look) {
+	rounds = slices.Clone(rounds)
+	slices.SortStableFunc(rounds, func(a, b *gate.Round) int {
+		return cmp.Or(cmp.Compare(min(b.Waiting(), 1), min(a.Waiting(), 1)), b.Gate().Expires.Compare(a.Gate().Expires))
+	})
+	for _, round := range rounds {
+		one, of := look{at: round}, most
+		if round.ID().Key == "" {
+			of = GateLook
+		}
+		for _, id := range round.Unsure(of) {
+			one.runs = append(one.runs, run.Run{ID: id, Tenant: round.Tenant()})
+		}
+		if round.ID().Key != "" {
+			most -= len(one.runs)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// learn reads the runs that are looked at, and tells the gates.
+func (s *Service) learn(ctx context.Context, looked []look) error {
+	var some []run.Run
+	for _, one := range looked {
+		some = append(some, one.runs...)
+	}
+	standing := make([]run.Run, len(some))
+	chunks := slices.Collect(slices.Chunk(some, store.MaxKeys))
+	failed := make([]error, len(chunks))
+	parallel(chunks, func(k int, chunk []run.Run) {
+		read, err := s.Dispatch.PeekRuns(ctx, chunk)
+		if err != nil {
+			failed[k] = fmt.Errorf("read the runs at gates: %w", err)
+		}
+		copy(standing[k*store.MaxKeys:], read)
+	})
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	for _, one := range looked {
+		one.at.Learn(standing[:len(one.runs)])
+		standing = standing[len(one.runs):]
+	}
+	return nil
+}
+
+// count adds one of the gates of its name, of which runs were looked at.
+func (g *Gate) count(round *gate.Round) {
+	key := round.ID().Key
+	if key != "" && round.LeaveUnsure() {
+		g.More = true
+	}
+	one := KeyGate{gate.ShownKey(key), round.Held(), round.Waiting()}
+	g.InProgress, g.Units, g.Waiting = g.InProgress+one.InProgress, g.Units+round.Units(), g.Waiting+one.Waiting
+	switch {
+	case key == "" || one.InProgress+one.Waiting == 0:
+	case len(g.Keys) == MaxKeyGates:
+		g.More = true
+	default:
+		g.Keys = append(g.Keys, one)
+	}
 }
 
 // AfterGate is the cursor of a page that ends with this gate, in place of the one that Gates gave.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -378,6 +379,124 @@ func TestTheValuesOfANamedGate(t *testing.T) {
 		shown, err := g.Run(t.Context(), "acme", waiting["a#b"].ID)
 		if err != nil || gate.Of(shown).Key != gate.KeyOf("a#b") {
 			t.Errorf("it waits at %+v, %v", gate.Of(shown), err)
+		}
+	})
+}
+
+// entered has runs enter a gate, whatever its definition says.
+func (g *rig) entered(at gate.ID, runs ...run.Run) {
+	g.t.Helper()
+	items, err := g.Store.Get(g.t.Context(), at.Item())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	standing, err := gate.FromItem(at.Tenant, at.Name, items[0])
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	round := standing.Begin()
+	for _, r := range runs {
+		round.Admit(r, 1, 1000, false)
+	}
+	op, err := round.Gate().Put(time.Now(), g.NewID())
+	if err == nil {
+		_, err = g.Store.Write(g.t.Context(), op)
+	}
+	if err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// gone are runs that have ended and were cleaned up since.
+func gone(n, from int) (runs []run.Run) {
+	for i := range n {
+		runs = append(runs, run.Run{ID: run.FireID("charge", int64(from+i)*1000), Tenant: "acme", Generation: 1})
+	}
+	return runs
+}
+
+// A gate of a value keeps the entries of runs that have ended until somebody comes there again. They count nowhere, whether they are looked at or there are too many.
+func TestEndedRunsOfIdleValuesAreNotInProgress(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		const idle = 60
+		ofCustomers := passing(job.GateUse{Gate: "customer", Units: 1, Key: "${ .payload }"})
+		g.gated("acme", "customer", 5)
+		j := g.put("acme", "charge", ofCustomers, func(d *job.Definition) {
+			d.Overlap = job.Overlap{Policy: job.OverlapQueue, Limit: 5, Key: "${ .payload }"}
+		})
+		for i := range idle {
+			for _, name := range []string{"customer", gate.Name("charge")} {
+				g.entered(gate.ID{Tenant: "acme", Name: name, Key: gate.KeyOf(fmt.Sprint("idle-", i))}, gone(3, 1+3*i)...)
+			}
+		}
+		time.Sleep(time.Hour)
+		r := g.trigger("acme", "charge", control.Request{})
+		if r.Generation != j.Generation {
+			t.Fatalf("the run is of generation %d, and the job of %d", r.Generation, j.Generation)
+		}
+		for _, name := range []string{"customer", gate.Name("charge")} {
+			g.entered(gate.ID{Tenant: "acme", Name: name, Key: gate.KeyOf("zeta")}, r)
+		}
+		want := []control.KeyGate{{Key: "zeta", InProgress: 1}}
+		for _, name := range []string{"customer", "job:charge"} {
+			if one, err := g.Gate(t.Context(), "acme", name); err != nil || !slices.Equal(one.Keys, want) || one.InProgress != 1 || one.Units != 1 || one.More {
+				t.Errorf("%s alone stands as %+v, %d in progress, %d units, more: %t, %v", name, one.Keys, one.InProgress, one.Units, one.More, err)
+			}
+		}
+		for i := range 12 {
+			g.gated("acme", fmt.Sprint("other-", i), 1)
+		}
+		page, _, err := g.Gates(t.Context(), "acme", "", 20)
+		if err != nil || len(page) != 14 {
+			t.Fatalf("%d gates, %v", len(page), err)
+		}
+		for _, one := range page {
+			switch keyed := one.Name() == "customer" || one.Name() == "job:charge"; {
+			case keyed && (!slices.Equal(one.Keys, want) || one.InProgress != 1 || !one.More):
+				t.Errorf("of several, %s stands as %+v, %d in progress, more: %t", one.Name(), one.Keys, one.InProgress, one.More)
+			case !keyed && (one.InProgress != 0 || one.More):
+				t.Errorf("%s stands as %+v", one.Name(), one)
+			}
+		}
+	})
+}
+
+// What a page of gates reads is read together: a query for each, and their runs by as few calls as hold them.
+func TestAPageOfGatesIsReadTogether(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		const n = 20
+		for i := range n {
+			name := fmt.Sprintf("g%02d", i)
+			g.gated("acme", name, 9)
+			g.put("acme", name, bounded)
+		}
+		r := g.trigger("acme", "g00", control.Request{})
+		for i := range n {
+			name := fmt.Sprintf("g%02d", i)
+			for _, at := range []gate.ID{{Tenant: "acme", Name: name}, gate.Own("acme", name)} {
+				g.entered(at, gone(5, 1)...)
+			}
+		}
+		g.entered(gate.ID{Tenant: "acme", Name: "g00"}, r)
+		var mu sync.Mutex
+		peeks, gates := 0, map[faulty.Method]int{}
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			mu.Lock()
+			defer mu.Unlock()
+			if c.Touches(func(k store.Key) bool { return strings.HasPrefix(k.Partition, "gate#") }) {
+				gates[c.Method]++
+			}
+			if c.Method == faulty.Peek {
+				peeks++
+			}
+			return faulty.Fault{}
+		}
+		page, next, err := g.Gates(t.Context(), "acme", "", 2*n)
+		if err != nil || len(page) != 2*n || next != "" || page[0].InProgress != 1 {
+			t.Fatalf("%d gates, %q, %v; the first is %+v", len(page), next, err, page[0])
+		}
+		if gates[faulty.Query] != n || gates[faulty.Get] != 1 || peeks != 3 {
+			t.Errorf("%v calls for the gates, and %d for their runs; want %d queries, one read and 3 for 201 runs", gates, peeks, n)
 		}
 	})
 }

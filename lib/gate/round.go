@@ -112,6 +112,13 @@ func (r *Round) Learn(standing []run.Run) {
 	r.sure += len(kept)
 }
 
+// LeaveUnsure leaves out the entries that nobody has looked at, and tells whether there are any: for whoever shows the gate.
+func (r *Round) LeaveUnsure() bool {
+	all := len(r.gate.Entries)
+	r.gate.Entries = r.gate.Entries[:r.sure]
+	return r.sure < all
+}
+
 // A gate of so many entries is about to take more than 1 KB, a unit of DynamoDB's writes, and old ones are looked at before it is written.
 const (
 	long  = 24

@@ -57,7 +57,7 @@ type Gate struct {
 	Waiting    int    `json:"waiting" doc:"runs in its line"`
 	Key        string `json:"key,omitempty" example:"${ .payload.customer }" doc:"of the own gate of a job that has one for each value of a key: that key, as the job says it"`
 
-	Keys     []KeyGate `json:"keys,omitempty" maxItems:"20" doc:"where runs pass the gate by a key: the values for which any are in progress or wait, in their order, at most 20. in_progress, units and waiting are those of all values that were looked at. Of the values that were in use in the last 30 days, the first 100 in that order are looked at"`
+	Keys     []KeyGate `json:"keys,omitempty" maxItems:"20" doc:"where runs pass the gate by a key: the values for which any are in progress or wait, in their order, at most 20. in_progress, units and waiting are those of all values that were looked at. Of the values that were in use in the last 30 days, the first 100 in that order are looked at, with up to 1,000 runs of one gate and 100 of each in a long list"`
 	MoreKeys bool      `json:"more_keys,omitempty" doc:"there may be more values than those; the line of each can be listed"`
 
 	Paused bool `json:"paused,omitempty" doc:"its job is paused: only runs with ignore_pause are let in"`
