@@ -30,7 +30,7 @@ const MaxBehind = 1000
 func (s *Service) lineOf(ctx context.Context, r run.Run) (Line, error) {
 	of := gate.Of(r)
 	line := Line{Gate: r.Wait.Gate, Key: gate.ShownKey(of.Key), Since: r.Wait.Since}
-	g, err := s.gateOf(ctx, of)
+	g, err := s.Dispatch.ReadGate(ctx, of)
 	if err != nil {
 		return line, err
 	}
@@ -43,23 +43,6 @@ func (s *Service) lineOf(ctx context.Context, r run.Run) (Line, error) {
 	}
 	line.Behind, line.Closed = len(page.Items), g.Def.Closed
 	return line, nil
-}
-
-// gateOf reads a gate; one that has a name of its own, with its definition.
-func (s *Service) gateOf(ctx context.Context, of gate.ID) (gate.Gate, error) {
-	keys := []store.Key{of.Item()}
-	if of.IsNamed() {
-		keys = append(keys, gate.NamedKey(of.Tenant, of.Name))
-	}
-	items, err := s.Store.Get(ctx, keys...)
-	if err != nil {
-		return gate.Gate{}, fmt.Errorf("read gate %s: %w", of.Name, err)
-	}
-	g, err := gate.FromItem(of.Tenant, of.Name, items[0])
-	if err == nil && of.IsNamed() {
-		g.Def, err = gate.NamedFromItem(of.Tenant, items[1])
-	}
-	return g, err
 }
 
 // inProgress names the first few runs that hold places at a gate.
@@ -414,7 +397,7 @@ func (s *Service) GateLine(ctx context.Context, tenant, name, key, cursor string
 	if key != "" {
 		of.Key = gate.KeyAsked(key)
 	}
-	g, err := s.gateOf(ctx, of)
+	g, err := s.Dispatch.ReadGate(ctx, of)
 	if err != nil {
 		return nil, "", err
 	}

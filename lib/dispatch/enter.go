@@ -286,55 +286,65 @@ func (d *Dispatcher) letGroup(open []*wanting) {
 	}
 }
 
-// brief bounds one request that runs wait for before they start: their workers' slots are taken meanwhile.
+// brief bounds what is asked of the store at once and runs wait for before they start: their workers' slots are taken meanwhile.
 func (d *Dispatcher) brief() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), min(tryFor, d.Lease/3))
 }
 
-// readGate reads a gate, and of a named one its definition.
-func (d *Dispatcher) readGate(of gate.ID) (*gate.Round, error) {
+// ReadGate reads a gate, and of a named one the definition that is in force until the gate is written again.
+func (d *Dispatcher) ReadGate(ctx context.Context, of gate.ID) (gate.Gate, error) {
 	if !of.IsNamed() {
-		g, _, err := d.gateItem(of)
-		return g.Begin(), err
+		g, _, err := d.gateItem(ctx, of)
+		return g, err
 	}
-	g, more, err := d.gateItem(of, gate.NamedKey(of.Tenant, of.Name))
+	g, more, err := d.gateItem(ctx, of, gate.NamedKey(of.Tenant, of.Name))
 	if err != nil {
-		return nil, err
+		return gate.Gate{}, err
 	}
 	if g.Def, err = gate.NamedFromItem(of.Tenant, more[0]); err == nil && !g.Current() {
 		// One call is no snapshot: the definition may be older than the gate.
-		err = d.define(&g)
+		g.Def, err = d.gateDefinition(ctx, of)
 	}
+	return g, err
+}
+
+// readGate is ReadGate for a round over the gate.
+func (d *Dispatcher) readGate(of gate.ID) (*gate.Round, error) {
+	g, err := d.readBriefly(of)
 	return g.Begin(), err
+}
+
+func (d *Dispatcher) readBriefly(of gate.ID) (gate.Gate, error) {
+	ctx, cancel := d.brief()
+	defer cancel()
+	return d.ReadGate(ctx, of)
 }
 
 // readLine is readGate for whoever lets in: where nobody waits, it needs no definition.
 func (d *Dispatcher) readLine(of gate.ID) (*gate.Round, error) {
-	g, _, err := d.gateItem(of)
+	ctx, cancel := d.brief()
+	defer cancel()
+	g, _, err := d.gateItem(ctx, of)
 	if err == nil && of.IsNamed() && g.Waiting > 0 {
-		err = d.define(&g)
+		g.Def, err = d.gateDefinition(ctx, of)
 	}
 	return g.Begin(), err
 }
 
-// define reads the definition of a named gate that was read before: it is in force until the gate is written again.
-func (d *Dispatcher) define(g *gate.Gate) error {
-	ctx, cancel := d.brief()
-	defer cancel()
-	items, err := d.Store.Get(ctx, gate.NamedKey(g.Tenant, g.Name))
+// gateDefinition reads the definition of a named gate. Of one that was read before, it is in force until the gate is written again.
+func (d *Dispatcher) gateDefinition(ctx context.Context, of gate.ID) (n gate.Named, err error) {
+	items, err := d.Store.Get(ctx, gate.NamedKey(of.Tenant, of.Name))
 	if err == nil {
-		g.Def, err = gate.NamedFromItem(g.Tenant, items[0])
+		n, err = gate.NamedFromItem(of.Tenant, items[0])
 	}
 	if err != nil {
-		return fmt.Errorf("read the definition of gate %s: %w", g.Name, err)
+		return n, fmt.Errorf("read the definition of gate %s: %w", of.Name, err)
 	}
-	return nil
+	return n, nil
 }
 
 // gateItem reads the item of a gate, and others beside it.
-func (d *Dispatcher) gateItem(of gate.ID, beside ...store.Key) (gate.Gate, []store.Item, error) {
-	ctx, cancel := d.brief()
-	defer cancel()
+func (d *Dispatcher) gateItem(ctx context.Context, of gate.ID, beside ...store.Key) (gate.Gate, []store.Item, error) {
 	items, err := d.Store.Get(ctx, append([]store.Key{of.Item()}, beside...)...)
 	if err != nil {
 		return gate.Gate{}, nil, fmt.Errorf("read gate %s: %w", of.Name, err)
@@ -352,9 +362,15 @@ func (d *Dispatcher) writeGate(round *gate.Round, beside ...store.Op) error {
 	if g.Version == 0 && g.Key != "" && g.ID().IsNamed() { // whoever has changed the definition since has found no gate to write: see Redefined
 		beside = append(beside, store.Op{Kind: store.Check, Key: gate.NamedKey(g.Tenant, g.Name), If: store.At(store.Item{Version: g.Def.Version})})
 	}
+	return d.writeBriefly(append([]store.Op{op}, beside...)...)
+}
+
+// writeBriefly writes once, within the time that runs wait for it. Of a write that it gives up, the outcome is unknown.
+func (d *Dispatcher) writeBriefly(ops ...store.Op) error {
 	ctx, cancel := d.brief()
 	defer cancel()
-	if _, err = d.Store.Write(ctx, append([]store.Op{op}, beside...)...); err != nil && ctx.Err() != nil && store.AsConflict(err) == nil {
+	_, err := d.Store.Write(ctx, ops...)
+	if err != nil && ctx.Err() != nil && store.AsConflict(err) == nil {
 		return fmt.Errorf("%w: %w", store.ErrUnknown, err)
 	}
 	return err

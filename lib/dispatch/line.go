@@ -122,16 +122,25 @@ func (d *Dispatcher) LetInAll(ctx context.Context, j job.Job, before ...job.Gate
 // letInValues is LetIn at the gates of a name at which runs wait for values of a key.
 func (d *Dispatcher) letInValues(ctx context.Context, tenant, name string) (err error) {
 	after := ""
-	for range lineKeys {
-		if ctx.Err() != nil {
-			return ctx.Err()
+	for found := 0; found < lineKeys && ctx.Err() == nil; {
+		var at []gate.ID
+		for len(at) < lineLook {
+			key, failed := d.nextLine(ctx, tenant, name, after)
+			if failed != nil {
+				return errors.Join(err, failed)
+			}
+			if key == "" {
+				break
+			}
+			at, after = append(at, gate.ID{Tenant: tenant, Name: name, Key: key}), key
 		}
-		key, failed := d.nextLine(ctx, tenant, name, after)
-		if failed != nil || key == "" {
-			return errors.Join(err, failed)
+		err = errors.Join(err, d.sideBySide(len(at), func(i int) error { return d.LetIn(ctx, at[i]) }))
+		if found += len(at); len(at) < lineLook {
+			return err
 		}
-		err = errors.Join(err, d.LetIn(ctx, gate.ID{Tenant: tenant, Name: name, Key: key}))
-		after = key
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	d.Log.WarnContext(ctx, "runs wait for more values of a key than an edit lets in: the others are left to their checks", "gate", name)
 	return err

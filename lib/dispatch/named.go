@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -22,7 +24,8 @@ const gateTries = 20
 // Durable then: the gate, written under the definition, which whoever has read the one before meets. A crash before it leaves a definition that holds for all who read
 // it from now on. Where there was none, runs that have found none pass still, and are not counted.
 func (d *Dispatcher) Redefined(ctx context.Context, n gate.Named) error {
-	if err := d.redefine(ctx, gate.ID{Tenant: n.Tenant, Name: n.Name}); err != nil {
+	all := gate.ID{Tenant: n.Tenant, Name: n.Name}
+	if err := d.redefine(ctx, all, nil); err != nil {
 		return err
 	}
 	var failed error // at a value: that of one is no reason to leave the others
@@ -32,8 +35,8 @@ func (d *Dispatcher) Redefined(ctx context.Context, n gate.Named) error {
 		if err != nil {
 			return errors.Join(failed, fmt.Errorf("read the gates of the values of %s: %w", n.Name, err))
 		}
-		for _, item := range page.Items {
-			failed = errors.Join(failed, d.redefine(ctx, gate.ID{Tenant: n.Tenant, Name: n.Name, Key: gate.KeyAt(item.Sort)}))
+		if len(page.Items) > 0 {
+			failed = errors.Join(failed, d.redefineValues(ctx, all, page.Items))
 		}
 		if of.Cursor = page.Cursor; of.Cursor == "" || ctx.Err() != nil {
 			return failed
@@ -44,16 +47,55 @@ func (d *Dispatcher) Redefined(ctx context.Context, n gate.Named) error {
 	return errors.Join(failed, d.letInValues(ctx, n.Tenant, n.Name))
 }
 
-// redefine writes a gate under its definition as it stands, and lets in whoever can be by that.
-func (d *Dispatcher) redefine(ctx context.Context, at gate.ID) error {
-	err := d.changeGate(ctx, at, func() error {
-		g, _, err := d.gateItem(at)
+// redefineValues redefines gates of values of one name, as they were read.
+func (d *Dispatcher) redefineValues(ctx context.Context, all gate.ID, items []store.Item) error {
+	def, err := d.gateDefinition(ctx, all) // behind all of them
+	if err != nil {
+		return err
+	}
+	return d.sideBySide(len(items), func(i int) error {
+		g, err := gate.FromItem(all.Tenant, all.Name, items[i])
 		if err != nil {
 			return err
 		}
-		if err := d.define(&g); err != nil { // another change may have come since n: nothing older may be written over it
-			return err
+		g.Def = def
+		return d.redefine(ctx, g.ID(), &g)
+	})
+}
+
+// sideBySide does something at several gates, at a few at once. Where the clocks stand, it is done in one order.
+func (d *Dispatcher) sideBySide(n int, do func(i int) error) error {
+	var group errgroup.Group
+	group.SetLimit(readers)
+	if d.Still {
+		group.SetLimit(1)
+	}
+	failed := make([]error, n)
+	for i := range n {
+		group.Go(func() error {
+			failed[i] = do(i)
+			return nil
+		})
+	}
+	_ = group.Wait() // each has its own error
+	return errors.Join(failed...)
+}
+
+// redefine writes a gate under its definition as it stands, and lets in whoever waits there and can be by that. read is how the gate stood, with the definition read behind
+// it, nil where nobody has looked.
+func (d *Dispatcher) redefine(ctx context.Context, at gate.ID, read *gate.Gate) error {
+	waiting := false
+	err := d.changeGate(ctx, at, func() error {
+		var g gate.Gate
+		if read != nil {
+			g, read = *read, nil
+		} else { // by the definition as it stands: another change may have come since, and nothing older may be written over it
+			var err error
+			if g, err = d.readBriefly(at); err != nil {
+				return err
+			}
 		}
+		waiting = g.Waiting > 0
 		if g.Key != "" && g.Version == 0 { // cleaned up since: whoever is first to enter writes it by what the definition says then
 			return nil
 		}
@@ -62,7 +104,7 @@ func (d *Dispatcher) redefine(ctx context.Context, at gate.ID) error {
 		}
 		return d.writeGate(g.Begin())
 	})
-	if err != nil {
+	if err != nil || !waiting {
 		return err
 	}
 	return d.LetIn(ctx, at)
@@ -234,9 +276,7 @@ func (d *Dispatcher) leaveWiderStill(ctx context.Context, r run.Run) error {
 		return err
 	}
 	// Durable with this write: that it holds no wider place, at any of these gates. A crash behind it leaves those that wait there to their checks.
-	brief, cancel := d.brief()
-	_, err = d.Store.Write(brief, append(ops, op)...)
-	cancel()
+	err = d.writeBriefly(append(ops, op)...)
 	if conflict := store.AsConflict(err) != nil; conflict || err != nil {
 		if conflict { // the next check looks again
 			err = nil

@@ -1,15 +1,19 @@
 package dispatch_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 )
 
 // each passes the gate "customer" by the payload of the run.
@@ -175,5 +179,106 @@ func TestG2_KeysOfNamedGates(t *testing.T) {
 	keyed, ok, err := s.Keyed(t.Context(), keyless, e)
 	if err != nil || ok || keyed.State != run.Failed || keyed.Reason != "expression: gates[1].key: it gives an object; want a text, a number, true or false" {
 		t.Errorf("it is %s: %q, %t, %v", keyed.State, keyed.Reason, ok, errors.Unwrap(err))
+	}
+}
+
+// A change of a definition costs a write for each value that was in use: all are read together, and only where runs wait does somebody look.
+func TestAChangeReadsValuesTogether(t *testing.T) {
+	s := newSeveral(t)
+	s.passes("a", job.Overlap{}, nil, each)
+	s.saysAt("customer", limited(1))
+	const values = 30
+	for n := range values {
+		s.of(fmt.Sprint("customer-", n), "a", n)
+		s.comes("a", n)
+	}
+	s.of("customer-7", "a", values)
+	s.comes("a", values)
+	s.writes("customer", limited(2))
+	s.mu.Lock()
+	calls := map[string]int{}
+	s.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+		calls[describe(c)]++
+		return faulty.Fault{}
+	}
+	s.mu.Unlock()
+	if err := s.Redefined(t.Context(), s.def); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	s.hook = nil
+	s.mu.Unlock()
+	// The gate of all with its definition, the values, and the definition behind them; and the one with a line, which is read with its definition as long as any wait there.
+	if calls["query "] != 2 || calls["get gate"] > 6 || calls["write gate"] != values+2 {
+		t.Errorf("it calls %v", calls)
+	}
+	s.wantsOf("customer-7", fmt.Sprintf("[a7 a%d]", values), "[]")
+	s.wantsOf("customer-8", "[a8]", "[]")
+}
+
+// The gates of values are changed side by side, and those that wait at them are let in so.
+func TestValuesAreChangedSideBySide(t *testing.T) {
+	for name, act := range map[string]func(s *several) error{
+		"by a definition": func(s *several) error { return s.Redefined(s.t.Context(), s.def) },
+		"by an edit": func(s *several) error {
+			j, err := s.Book.Job(s.t.Context(), "default", "a")
+			if err == nil {
+				err = s.LetInAll(s.t.Context(), j)
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSeveral(t)
+			s.passes("a", job.Overlap{}, nil, each)
+			s.saysAt("customer", limited(1))
+			for n := range 8 {
+				s.of(fmt.Sprint("customer-", n%4), "a", n)
+				s.comes("a", n)
+			}
+			s.writes("customer", limited(2))
+			var mu sync.Mutex
+			first, second := "", make(chan struct{})
+			cfg := s.Config
+			slow := beforeWrite{s.Store, func(op store.Op) { // the first write of a value is done when that of another one has come
+				if op.Key.Partition != "gate#default#customer" || op.Key.Sort == "-" {
+					return
+				}
+				mu.Lock()
+				if first == "" {
+					first = op.Key.Sort
+				} else if first != op.Key.Sort {
+					select {
+					case <-second:
+					default:
+						close(second)
+					}
+				}
+				wait := first == op.Key.Sort
+				mu.Unlock()
+				if wait {
+					select {
+					case <-second:
+					case <-time.After(5 * time.Minute):
+						t.Error("no other value is changed meanwhile")
+					}
+				}
+			}}
+			cfg.Store, cfg.Book = slow, job.NewBook(slow, job.Compile)
+			d, err := dispatch.New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			standing := s.Dispatcher
+			s.Dispatcher = d
+			err = act(s)
+			s.Dispatcher = standing
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range 4 {
+				s.wantsOf(fmt.Sprint("customer-", n), fmt.Sprintf("[a%d a%d]", n, n+4), "[]")
+			}
+		})
 	}
 }
