@@ -11,6 +11,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
@@ -402,12 +403,8 @@ func (s *Service) edit(ctx context.Context, tenant, name string, change func(*jo
 		if changed {
 			err = halfDone(err)
 		}
-		if err == nil && (old.Def.Gated() || j.Def.Gated()) && (!settled.Def.Paused || len(old.Def.Gates)+len(j.Def.Gates) > 0) {
-			// A raised limit, a resume, or a claim that was taken away makes room, and a delete ends those that wait. A pause has others pass at the gates that jobs
-			// name. A crash here leaves them to their checks.
-			if err := s.Dispatch.LetInAll(ctx, settled, old.Def.Gates...); err != nil {
-				s.Log.WarnContext(ctx, "runs that wait are left to their checks", "job", name, "error", err)
-			}
+		if err == nil {
+			s.letIn(ctx, old, settled, changed)
 		}
 		if err == nil && settled.Deleted && !j.Deleted {
 			return j, nil // deleted meanwhile: the answer tells of the job as it was before, and not of what a delete leaves
@@ -415,6 +412,37 @@ func (s *Service) edit(ctx context.Context, tenant, name string, change func(*jo
 		return settled, err
 	}
 	return job.Job{}, &Refusal{Code: CodeBusy, Message: "job " + name + " is being edited by many at once; try again", RetryAfter: time.Second}
+}
+
+// letIn lets in those runs of a job that wait and can be, after an edit: a raised limit, a resume, or a claim that was taken away makes room, and a delete ends those that wait. A
+// pause has others pass at the gates that jobs name. What a crash before it leaves is left to their checks, or to the repeated edit.
+//
+// The gates of values may be many, and are the same for all jobs that name one. So they are looked at only where the edit has changed what holds there, or repeats one after which no
+// check has come yet.
+func (s *Service) letIn(ctx context.Context, old, settled job.Job, changed bool) {
+	own := gate.Name(settled.Name)
+	passed := append(gate.PassedBy(settled), settled.GatesBefore...)
+	named := slices.ContainsFunc(passed, func(name string) bool { return name != own })
+	if len(passed) == 0 || settled.Def.Paused && !named {
+		return
+	}
+	values := old.Deleted != settled.Deleted || old.Def.Paused != settled.Def.Paused || !same(gatesAlone(old), gatesAlone(settled)) ||
+		!changed && s.age(settled.Updated) < timer.MaxCheckGap
+	if err := s.Dispatch.LetInAll(ctx, settled, values); err != nil {
+		s.Log.WarnContext(ctx, "runs that wait are left to their checks", "job", settled.Name, "error", err)
+	}
+}
+
+// gatesAlone is what a definition says of gates.
+func gatesAlone(j job.Job) job.Definition {
+	return job.Definition{Overlap: j.Def.Overlap, Gates: j.Def.Gates}
+}
+
+// gatesBefore names the gates that runs of a job may wait at from before an edit, and do not pass any more.
+func gatesBefore(old, j job.Job) []string {
+	now := gate.PassedBy(j)
+	names := slices.DeleteFunc(slices.Concat(old.GatesBefore, gate.PassedBy(old)), func(name string) bool { return slices.Contains(now, name) })
+	return names[max(0, len(names)-job.MaxGatesBefore):]
 }
 
 // halfDone is for what fails after the first write of a request: no error may say any more that nothing was done.
@@ -480,7 +508,7 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 	if j.Created == 0 {
 		j.Created = now
 	}
-	j.Keyed = old.Keyed || j.Def.Overlap.Key != ""
+	j.Keyed, j.GatesBefore = old.Keyed || j.Def.Overlap.Key != "", gatesBefore(old, j)
 	ops := make([]store.Op, 0, 3)
 	if old.Generation != 0 {
 		// What the last sweep has passed, by more than a write may be late, has no timers and no claims left.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -498,5 +499,90 @@ func TestAPageOfGatesIsReadTogether(t *testing.T) {
 		if gates[faulty.Query] != n || gates[faulty.Get] != 1 || peeks != 3 {
 			t.Errorf("%v calls for the gates, and %d for their runs; want %d queries, one read and 3 for 201 runs", gates, peeks, n)
 		}
+	})
+}
+
+// What an edit reads and writes of the gates of values, it does where it has changed what holds there, or repeats such an edit: these are many, and of all jobs that name one.
+func TestAnEditLooksAtValuesWhereItChangesWhatHoldsThere(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.gated("acme", "customer", 1)
+		g.gated("acme", "other", 1)
+		customers := job.GateUse{Gate: "customer", Units: 1, Key: "${ .payload }"}
+		var mu sync.Mutex
+		looks := map[string]int{}
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			mu.Lock()
+			defer mu.Unlock()
+			if c.Method == faulty.Query && strings.HasSuffix(c.Range.Partition, "#") { // the lines of values
+				looks[c.Range.Partition]++
+			}
+			return faulty.Fault{}
+		}
+		def := definition(passing(customers))
+		for _, step := range []struct {
+			name   string
+			after  time.Duration
+			change func()
+			want   map[string]int
+		}{
+			{"made", 0, func() {}, map[string]int{"customer": 1}},
+			{"put again at once, as after an answer that was lost", 0, func() {}, map[string]int{"customer": 1}},
+			{"put again much later", time.Hour, func() {}, nil},
+			{"another text", 0, func() { def.Description = "of customers" }, nil},
+			{"paused", time.Hour, func() { def.Paused = true }, map[string]int{"customer": 1}},
+			{"another gate", time.Hour, func() { def.Gates = []job.GateUse{{Gate: "other", Units: 1}} }, map[string]int{"customer": 1, "other": 1}},
+			{"another text in the pause", time.Hour, func() { def.Description = "of others" }, nil},
+			{"resumed", time.Hour, func() { def.Paused = false }, map[string]int{"customer": 1, "other": 1}},
+			{"a key of its own", time.Hour, func() { def.Overlap = job.Overlap{Policy: job.OverlapQueue, Key: "${ .payload }"} }, map[string]int{"customer": 1, "other": 1, "job:a": 1}},
+			{"a limit of its own", time.Hour, func() { def.Overlap.Limit = 2 }, map[string]int{"customer": 1, "other": 1, "job:a": 1}},
+		} {
+			time.Sleep(step.after)
+			step.change()
+			clear(looks)
+			if _, _, err := g.Put(t.Context(), "acme", "a", def, control.Match{}); err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]int{}
+			for name, n := range step.want {
+				want["line#acme#"+name+"#"] = n
+			}
+			if !maps.Equal(looks, want) {
+				t.Errorf("%s: it looks at %v, want %v", step.name, looks, want)
+			}
+		}
+	})
+}
+
+// A job knows the last gates that its runs passed before, and a delete leaves them with what it leaves.
+func TestAJobKnowsTheGatesBefore(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		for i := range 20 {
+			g.gated("acme", fmt.Sprint("g", i), 1)
+		}
+		wants := func(want ...string) {
+			t.Helper()
+			j, err := g.Dispatch.Book.Job(t.Context(), "acme", "a")
+			if err != nil || !slices.Equal(j.GatesBefore, want) {
+				t.Errorf("it knows %q, %v, want %q", j.GatesBefore, err, want)
+			}
+		}
+		g.put("acme", "a", bounded, passing(job.GateUse{Gate: "g0", Units: 1}, job.GateUse{Gate: "g1", Units: 1}))
+		wants()
+		g.put("acme", "a", passing(job.GateUse{Gate: "g1", Units: 1}))
+		wants("job:a", "g0")
+		g.put("acme", "a", passing(job.GateUse{Gate: "g0", Units: 1}))
+		wants("job:a", "g1")
+		for i := range 20 {
+			g.put("acme", "a", passing(job.GateUse{Gate: fmt.Sprint("g", i), Units: 1}))
+		}
+		var last []string
+		for i := range job.MaxGatesBefore {
+			last = append(last, fmt.Sprint("g", 3+i))
+		}
+		wants(last...)
+		if err := g.Delete(t.Context(), "acme", "a", control.Match{}); err != nil {
+			t.Fatal(err)
+		}
+		wants(append(last[1:], "g19")...)
 	})
 }

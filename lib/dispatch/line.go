@@ -92,29 +92,17 @@ func (d *Dispatcher) LetIn(ctx context.Context, at gate.ID) error {
 // lineKeys is at how many values of a key those that wait are let in for an edit, before what is left is for their checks.
 const lineKeys = 1000
 
-// LetInAll is LetIn at all gates of a job: its own for all runs, where one of its definitions has had a key those of the values for which runs wait, and those that it
-// names, or has named before.
-func (d *Dispatcher) LetInAll(ctx context.Context, j job.Job, before ...job.GateUse) error {
-	err := d.LetIn(ctx, gate.Own(j.Tenant, j.Name))
-	type named struct {
-		gate  string
-		keyed bool
+// LetInAll is LetIn at all gates of a job: its own, those that it names, and those that it passed before. Where values is said, so it is at those of their values at which runs wait.
+func (d *Dispatcher) LetInAll(ctx context.Context, j job.Job, values bool) (err error) {
+	own, names := gate.Name(j.Name), append(gate.PassedBy(j), j.GatesBefore...)
+	if !slices.Contains(names, own) {
+		names = append([]string{own}, names...)
 	}
-	seen := map[named]bool{}
-	for _, use := range slices.Concat(j.Def.Gates, before) {
-		switch one := (named{use.Gate, use.Key != ""}); {
-		case seen[one]:
-			continue
-		case one.keyed:
-			err = errors.Join(err, d.letInValues(ctx, j.Tenant, one.gate))
-			seen[one] = true
-		default:
-			err = errors.Join(err, d.LetIn(ctx, gate.ID{Tenant: j.Tenant, Name: one.gate}))
-			seen[one] = true
+	for _, name := range names {
+		err = errors.Join(err, d.LetIn(ctx, gate.ID{Tenant: j.Tenant, Name: name}))
+		if values && (name != own || j.Keyed) {
+			err = errors.Join(err, d.letInValues(ctx, j.Tenant, name))
 		}
-	}
-	if j.Keyed {
-		err = errors.Join(err, d.letInValues(ctx, j.Tenant, gate.Name(j.Name)))
 	}
 	return err
 }

@@ -142,7 +142,7 @@ func TestG2_AnEditLetsInAtTheGatesOfValues(t *testing.T) {
 	s.passes("a", job.Overlap{}, func(j *job.Job) { j.Generation-- }, each)
 	j, err := s.Book.Job(t.Context(), "default", "a")
 	if err == nil {
-		err = s.LetInAll(t.Context(), j)
+		err = s.LetInAll(t.Context(), j, true)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +223,7 @@ func TestValuesAreChangedSideBySide(t *testing.T) {
 		"by an edit": func(s *several) error {
 			j, err := s.Book.Job(s.t.Context(), "default", "a")
 			if err == nil {
-				err = s.LetInAll(s.t.Context(), j)
+				err = s.LetInAll(s.t.Context(), j, true)
 			}
 			return err
 		},

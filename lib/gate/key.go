@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -20,13 +21,24 @@ type ID struct {
 }
 
 // Own is the gate of all runs of a job.
-func Own(tenant, job string) ID { return ID{Tenant: tenant, Name: Name(job)} }
+func Own(tenant, of string) ID { return ID{Tenant: tenant, Name: Name(of)} }
 
 // OwnOf gives the job whose own gate has a name; false where it is a gate that jobs name.
-func OwnOf(name string) (job string, own bool) { return strings.CutPrefix(name, ownPrefix) }
+func OwnOf(name string) (of string, own bool) { return strings.CutPrefix(name, ownPrefix) }
 
 // ownPrefix is what the name of a job's own gate begins with. No name of another holds a colon.
 const ownPrefix = "job:"
+
+// PassedBy names the gates that runs of a job pass.
+func PassedBy(j job.Job) (names []string) {
+	if !j.Def.Overlap.IsZero() {
+		names = append(names, Name(j.Name))
+	}
+	for _, use := range j.Def.Gates {
+		names = append(names, use.Gate)
+	}
+	return names
+}
 
 // IsNamed tells whether it is a gate that jobs name.
 func (i ID) IsNamed() bool { return !strings.HasPrefix(i.Name, ownPrefix) }

@@ -155,7 +155,13 @@ type Job struct {
 	Born int64 `cbor:"12,keyasint,omitempty"`
 	// Keyed says that a definition of it, this one or one before, has a key in its overlap: runs may wait in lines of values.
 	Keyed bool `cbor:"13,keyasint,omitempty"`
+	// GatesBefore are the gates, as gates are named, that definitions before this one had its runs pass, and this one does not: the last MaxGatesBefore, those that
+	// were given up first before the others. Runs may wait there still.
+	GatesBefore []string `cbor:"14,keyasint,omitempty"`
 }
+
+// MaxGatesBefore is how many gates a job is known to have passed before. Who waits at others is let in by whoever ends there, and by checks.
+const MaxGatesBefore = 16
 
 // Past is a generation that was replaced.
 type Past struct {

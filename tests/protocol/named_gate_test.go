@@ -316,3 +316,60 @@ func atNamedGates(t *testing.T, seed uint64) {
 	}
 	w.wants(w.check(w.now() - 1))
 }
+
+// A resume, or a delete, sees who waits at a gate that an edit since has left out, or passes without a key.
+func TestG2_a_resume_sees_who_waits_at_a_gate_that_an_edit_left_out(t *testing.T) {
+	team := func(def *job.Definition) { def.Labels = map[string]string{"team": "x"} }
+	byTeam := []job.GateUse{{Gate: "stripe", Units: 1, Key: "${ .labels.team }"}}
+	for name, c := range map[string]struct {
+		before job.Definition
+		after  job.Definition
+		act    func(api *host) error // default: a resume
+		want   run.State             // default: succeeded
+	}{
+		"no gate any more":             {before: passing(job.Overlap{}, uses(1, "stripe")...), after: passing(job.Overlap{})},
+		"no gate of values any more":   {before: passing(job.Overlap{}, byTeam...), after: passing(job.Overlap{})},
+		"another gate":                 {before: passing(job.Overlap{}, byTeam...), after: passing(job.Overlap{}, uses(1, "other")...)},
+		"no key any more":              {before: passing(job.Overlap{}, byTeam...), after: passing(job.Overlap{}, uses(1, "stripe")...)},
+		"a key, where there was none":  {before: passing(job.Overlap{}, uses(1, "stripe")...), after: passing(job.Overlap{}, byTeam...)},
+		"no gate, and then it is gone": {before: passing(job.Overlap{}, byTeam...), after: passing(job.Overlap{}), act: func(api *host) error { return api.delete(tenant, "a") }, want: run.Cancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			api := w.host("api")
+			w.must(api.redefine("stripe", limited(1)))
+			w.must(api.redefine("other", limited(1)))
+			team(&c.before)
+			team(&c.after)
+			w.must(api.redefine("stripe", func(d *gate.Named) { d.Closed = &gate.Closure{Since: w.now()} }))
+			w.must(api.put(tenant, "a", c.before))
+			a := api.asks("a")
+			w.work()
+			if r, _ := w.run(tenant, a); !r.Waits() || r.Wait.Gate != "stripe" {
+				t.Fatalf("it is %s at %q", r.Stage(), r.Wait.Gate)
+			}
+			w.elapsed += time.Hour // what is due in a pause, or shortly before it, is sent by the resume in any case
+			w.must(api.pause(tenant, "a"))
+			for range 2 { // the second changes nothing of gates
+				w.elapsed += time.Second
+				c.after.Paused, c.after.Description = true, c.after.Description+"."
+				w.must(api.put(tenant, "a", c.after))
+			}
+			w.must(api.redefine("stripe", limited(1)))
+			w.work()
+			if got := w.stage(a); got != run.Waiting {
+				t.Fatalf("in the pause it is %s", got)
+			}
+			if c.act == nil {
+				c.act, c.want = func(api *host) error { return api.resume(tenant, "a") }, run.Succeeded
+			}
+			w.elapsed += time.Second
+			w.must(c.act(api))
+			w.work()
+			if got := w.stage(a); got != c.want {
+				t.Errorf("it is %s, want %s", got, c.want)
+			}
+			w.wants(w.check(w.now() - 1))
+		})
+	}
+}
