@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -68,9 +69,10 @@ func (d *Dispatcher) MayHold(ctx context.Context, r run.Run, e *job.Edition) run
 	return r
 }
 
-// keysOf gives a run with the keys of the gates that it is to enter, those that its record does not have. An error is an *expression.Failure where it is so for ever.
+// keysOf gives a run with the keys of the gates that it is to enter, those that its record does not have: one that knows some of them only may have written that. An error is an
+// *expression.Failure where it is so for ever.
 func (d *Dispatcher) keysOf(ctx context.Context, r run.Run, e *job.Edition) (run.Run, error) {
-	if !e.Def.Keyed() || r.GateKey != "" || len(r.NamedKeys) > 0 { // they are written together
+	if knowsKeys(r, e.Def) {
 		return r, nil
 	}
 	keys, err := e.Keys()
@@ -82,29 +84,45 @@ func (d *Dispatcher) keysOf(ctx context.Context, r run.Run, e *job.Edition) (run
 		return r, failedAs(keys.OfPayload(), err)
 	}
 	err = d.Evaluating(ctx, r.Tenant, r.ID, func(ctx context.Context) error {
-		value := func(field string, key *expression.Key) (string, error) {
-			if key == nil {
-				return "", nil
+		value := func(recorded, field string, key *expression.Key) (string, error) {
+			if key == nil || recorded != "" {
+				return recorded, nil
 			}
 			value, err := key.Eval(ctx, input)
 			return gate.KeyOf(value), failedAs(field, err)
 		}
 		var err error
-		if r.GateKey, err = value(job.OverlapKeyField, keys.Own); err != nil {
+		if r.GateKey, err = value(r.GateKey, job.OverlapKeyField, keys.Own); err != nil {
 			return err
 		}
 		named := make([]string, len(keys.Gates))
 		for i, key := range keys.Gates {
-			if named[i], err = value(job.GateKeyField(i), key); err != nil {
+			if i < len(r.NamedKeys) {
+				named[i] = r.NamedKeys[i]
+			}
+			if named[i], err = value(named[i], job.GateKeyField(i), key); err != nil {
 				return err
 			}
-			if named[i] != "" {
-				r.NamedKeys = named
-			}
+		}
+		if slices.ContainsFunc(named, func(key string) bool { return key != "" }) {
+			r.NamedKeys = named
 		}
 		return nil
 	})
 	return r, err
+}
+
+// knowsKeys tells whether a run's record has the key of each gate that it passes by one.
+func knowsKeys(r run.Run, def job.Definition) bool {
+	if def.Overlap.Key != "" && r.GateKey == "" {
+		return false
+	}
+	for i, use := range def.Gates {
+		if use.Key != "" && (i >= len(r.NamedKeys) || r.NamedKeys[i] == "") {
+			return false
+		}
+	}
+	return true
 }
 
 // failedAs has a failure say of which field it is.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -281,4 +282,38 @@ func TestValuesAreChangedSideBySide(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A process that knows the key of an overlap and none of named gates leaves a record with that one. Whoever delivers the run next finds out the others, and keeps what is recorded.
+func TestG1_AKeyThatARecordLacksIsFoundOut(t *testing.T) {
+	s := newSeveral(t)
+	own := job.Overlap{Policy: job.OverlapQueue, Limit: 50, Key: "${ .payload }"}
+	s.passes("a", own, nil, use(1), each)
+	s.saysAt("customer", limited(1))
+	s.saysAt("stripe", limited(5))
+	acme := gate.KeyOf("acme")
+	all := []string{"", acme}
+	for n, c := range []struct {
+		own   string
+		named []string
+		want  string // of its own gate
+	}{
+		{"", nil, acme},
+		{acme, nil, acme},
+		{gate.KeyOf("as recorded"), nil, gate.KeyOf("as recorded")},
+		{acme, []string{"", ""}, acme},
+		{acme, all[:1], acme},
+		{"", all, acme},
+		{acme, all, acme},
+	} {
+		r := s.of("acme", "a", n)
+		r.GateKey, r.NamedKeys = c.own, c.named
+		if r = s.keyed(r); r.GateKey != c.want || !slices.Equal(r.NamedKeys, all) {
+			t.Errorf("recorded %q and %q, it passes %q and %q", c.own, c.named, r.GateKey, r.NamedKeys)
+		}
+		if came, err := s.Enter(t.Context(), r, r.ID.Nominal, s.defs["a"]); err != nil || came != map[bool]dispatch.Entrance{true: dispatch.Passed, false: dispatch.Joined}[n == 0] {
+			t.Errorf("recorded %q and %q, it came to %d, %v", c.own, c.named, came, err)
+		}
+	}
+	s.wantsOf("acme", "[a0]", "[a1 a2 a3 a4 a5 a6]")
 }

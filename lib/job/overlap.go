@@ -63,11 +63,6 @@ func (o Overlap) IsZero() bool { return o == Overlap{} }
 // Gated tells whether runs of the job pass any gate: its own, or one that it names.
 func (d Definition) Gated() bool { return !d.Overlap.IsZero() || len(d.Gates) > 0 }
 
-// Keyed tells whether runs of the job pass any gate by a key.
-func (d Definition) Keyed() bool {
-	return d.Overlap.Key != "" || slices.ContainsFunc(d.Gates, func(u GateUse) bool { return u.Key != "" })
-}
-
 // Waiting is how many runs may wait in line; any number where that is not bounded.
 func (o Overlap) Waiting() (most int, bounded bool) {
 	switch {
