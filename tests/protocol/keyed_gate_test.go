@@ -210,26 +210,44 @@ func (w *world) open() bool {
 
 // Who is in progress, or waits, for longer than a gate of a value is kept, keeps its place: checks write it anew.
 func TestG1_G3_a_keyed_gate_is_kept_for_who_is_there(t *testing.T) {
-	w := newWorld(t)
-	api := w.host("api")
-	w.must(api.put(tenant, "a", byCustomer(job.OverlapQueue, 1)))
-	first := api.askedOf("acme")
-	ends := w.inProgress("w1")
-	api.askedOf("acme")
-	w.work()
-	r, _ := w.run(tenant, first)
-	at := gate.Of(r).Item()
-	for range 70 {
-		w.elapsed += 12 * time.Hour
-		w.must(w.host("ticks").tick())
-		if r, _ := w.run(tenant, first); r.State == run.Running { // its worker lives, and renews
-			w.hold(r, r.Worker)
-		}
-		if item := w.get(at); !item.Exists() || !item.Expires.After(w.clock()) {
-			t.Fatalf("after %s the gate is to be cleaned up: %v", w.elapsed, item.Expires)
-		}
+	named := passing(job.Overlap{}, job.GateUse{Gate: "stripe", Units: 1}, job.GateUse{Gate: "customer", Units: 1, Key: "${ .payload.customer }"})
+	for name, c := range map[string]struct {
+		def job.Definition
+		at  string
+	}{
+		"of its own": {byCustomer(job.OverlapQueue, 1), gate.Name("a")},
+		"named":      {named, "customer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			api := w.host("api")
+			w.must(api.redefine("stripe", limited(5)))
+			w.must(api.redefine("customer", limited(1)))
+			w.must(api.put(tenant, "a", c.def))
+			first := api.askedOf("acme")
+			ends := w.inProgress("w1")
+			second := api.askedOf("acme")
+			w.work()
+			at := gate.ID{Tenant: tenant, Name: c.at, Key: gate.KeyOf("acme")}.Item()
+			if item := w.get(at); !item.Exists() {
+				t.Fatal("nobody has entered the gate of the value")
+			}
+			for range 70 {
+				w.elapsed += 12 * time.Hour
+				w.must(w.host("ticks").tick())
+				if r, _ := w.run(tenant, first); r.State == run.Running { // its worker lives, and renews
+					w.hold(r, r.Worker)
+				}
+				if item := w.get(at); !item.Exists() || !item.Expires.After(w.clock()) {
+					t.Fatalf("after %s the gate is to be cleaned up: %v", w.elapsed, item.Expires)
+				}
+			}
+			if got := w.stage(second); got != run.Waiting {
+				t.Errorf("who came second is %s", got)
+			}
+			ends()
+		})
 	}
-	ends()
 }
 
 // Whoever lists the line of a job whose key is new sees who waits for no value, and then those of each value, page by page.
