@@ -57,7 +57,7 @@ func (s *Service) inProgress(ctx context.Context, g gate.Gate) (ids []string, er
 		}
 		standing, err := s.Dispatch.PeekRuns(ctx, some)
 		if err != nil {
-			return nil, fmt.Errorf("read the runs at gate %s: %w", g.Name, err)
+			return nil, fmt.Errorf("read the runs at gate %s: %w", g.ID(), err)
 		}
 		round.Learn(standing)
 		ids = nil

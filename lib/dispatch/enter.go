@@ -91,7 +91,7 @@ func (d *Dispatcher) Enter(ctx context.Context, r run.Run, due int64, def job.De
 		}
 		for _, at := range w.wider {
 			if err := d.LetIn(ctx, at); err != nil {
-				d.Log.WarnContext(ctx, "who waits for a place that a run has left is not let in yet", "gate", at.Name, "error", err)
+				d.Log.WarnContext(ctx, "who waits for a place that a run has left is not let in yet", "gate", at.String(), "error", err)
 			}
 		}
 		if err != nil || came != Passed {
@@ -338,7 +338,7 @@ func (d *Dispatcher) gateDefinition(ctx context.Context, of gate.ID) (n gate.Nam
 		n, err = gate.NamedFromItem(of.Tenant, items[0])
 	}
 	if err != nil {
-		return n, fmt.Errorf("read the definition of gate %s: %w", of.Name, err)
+		return n, fmt.Errorf("read the definition of gate %s: %w", of, err)
 	}
 	return n, nil
 }
@@ -347,7 +347,7 @@ func (d *Dispatcher) gateDefinition(ctx context.Context, of gate.ID) (n gate.Nam
 func (d *Dispatcher) gateItem(ctx context.Context, of gate.ID, beside ...store.Key) (gate.Gate, []store.Item, error) {
 	items, err := d.Store.Get(ctx, append([]store.Key{of.Item()}, beside...)...)
 	if err != nil {
-		return gate.Gate{}, nil, fmt.Errorf("read gate %s: %w", of.Name, err)
+		return gate.Gate{}, nil, fmt.Errorf("read gate %s: %w", of, err)
 	}
 	g, err := gate.FromItem(of.Tenant, of.Name, items[0])
 	return g, items[1:], err
@@ -410,7 +410,7 @@ func (d *Dispatcher) admit(round *gate.Round, w *wanting) (gate.Verdict, error) 
 		standing, err := d.ReadRuns(ctx, unsure)
 		cancel()
 		if err != nil {
-			return 0, fmt.Errorf("read the runs at gate %s: %w", w.at.Name, err)
+			return 0, fmt.Errorf("read the runs at gate %s: %w", w.at, err)
 		}
 		round.Learn(standing)
 	}

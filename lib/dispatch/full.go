@@ -104,7 +104,7 @@ func (d *Dispatcher) whoWaits(of gate.ID, waiting, limit int) (step *letting, pl
 	for line := round.Gate().Line(limit); len(items) < limit; { // a page may be short
 		page, err := d.Store.Query(ctx, line)
 		if err != nil {
-			return nil, nil, nil, false, fmt.Errorf("read the line of gate %s: %w", of.Name, err)
+			return nil, nil, nil, false, fmt.Errorf("read the line of gate %s: %w", of, err)
 		}
 		items = append(items, page.Items...)
 		if line.Cursor = page.Cursor; line.Cursor == "" {
@@ -172,7 +172,7 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 	}
 	if look && (err == nil || passing(err)) {
 		if err := d.callIn(&calling{at: some[0].at, look: true}, false); err != nil {
-			d.Log.Warn("runs that wait are left to their checks", "gate", some[0].at.Name, "error", err)
+			d.Log.Warn("runs that wait are left to their checks", "gate", some[0].at.String(), "error", err)
 		}
 	}
 	switch conflict := store.AsConflict(err); {

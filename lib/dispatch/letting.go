@@ -101,7 +101,7 @@ func (l *letting) learn(ctx context.Context, places []gate.Place) error {
 	for some := range slices.Chunk(names, store.MaxKeys) {
 		jobs, err := l.Book.Jobs(ctx, l.calling.at.Tenant, some...)
 		if err != nil {
-			return fmt.Errorf("read the jobs whose runs wait at gate %s: %w", l.calling.at.Name, err)
+			return fmt.Errorf("read the jobs whose runs wait at gate %s: %w", l.calling.at, err)
 		}
 		for _, j := range jobs {
 			l.jobs[j.Name] = j
@@ -148,7 +148,7 @@ func (l *letting) leave(ctx context.Context) error {
 		}
 		standing, err := l.ReadRuns(ctx, unsure)
 		if err != nil {
-			return fmt.Errorf("read the runs at gate %s: %w", l.calling.at.Name, err)
+			return fmt.Errorf("read the runs at gate %s: %w", l.calling.at, err)
 		}
 		before := l.round.Held()
 		l.round.Learn(standing)
@@ -165,7 +165,7 @@ func (l *letting) leave(ctx context.Context) error {
 	keys = slices.Compact(keys)
 	items, err := l.Store.Get(ctx, keys...)
 	if err != nil {
-		return fmt.Errorf("read places in the line of gate %s: %w", l.calling.at.Name, err)
+		return fmt.Errorf("read places in the line of gate %s: %w", l.calling.at, err)
 	}
 	items = slices.DeleteFunc(items, func(i store.Item) bool { return !i.Exists() })
 	places, standing, err := l.places(ctx, items)
@@ -199,7 +199,7 @@ func (l *letting) line(ctx context.Context) error {
 	for line := l.round.Gate().Line(limit); ; line.Limit = lineLook {
 		page, err := l.Store.Query(ctx, line)
 		if err != nil {
-			return fmt.Errorf("read the line of gate %s: %w", l.calling.at.Name, err)
+			return fmt.Errorf("read the line of gate %s: %w", l.calling.at, err)
 		}
 		if err := l.page(ctx, page.Items, &seen); err != nil {
 			return err
@@ -210,7 +210,7 @@ func (l *letting) line(ctx context.Context) error {
 		}
 	}
 	if seen.pages == linePages {
-		l.Log.WarnContext(ctx, "a line begins with more runs of paused jobs than are looked past: those behind wait until there are fewer", "gate", l.calling.at.Name)
+		l.Log.WarnContext(ctx, "a line begins with more runs of paused jobs than are looked past: those behind wait until there are fewer", "gate", l.calling.at.String())
 	}
 	more := seen.first != nil || seen.more
 	if seen.first == nil {
@@ -346,7 +346,7 @@ func (l *letting) places(ctx context.Context, items []store.Item) ([]gate.Place,
 	}
 	standing, err := l.ReadRuns(ctx, runs)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the runs in the line of gate %s: %w", l.calling.at.Name, err)
+		return nil, nil, fmt.Errorf("read the runs in the line of gate %s: %w", l.calling.at, err)
 	}
 	return places, standing, nil
 }

@@ -121,7 +121,7 @@ func (d *Dispatcher) changeGate(ctx context.Context, at gate.ID, change func() e
 			return err
 		}
 	}
-	return fmt.Errorf("gate %s: overtaken %d times: %w", at.Name, gateTries, store.ErrThrottled)
+	return fmt.Errorf("gate %s: overtaken %d times: %w", at, gateTries, store.ErrThrottled)
 }
 
 // ErrNotWaiting says of a run that it waits in no line.

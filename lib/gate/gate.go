@@ -71,11 +71,11 @@ func FromItem(tenant, name string, item store.Item) (Gate, error) {
 		return g, nil
 	}
 	if err := record.Decode(item.Value, &g); err != nil {
-		return Gate{}, fmt.Errorf("gate %s: %w", name, err)
+		return Gate{}, fmt.Errorf("gate %s: %w", ID{tenant, name, KeyAt(item.Sort)}, err)
 	}
 	g.Tenant, g.Name, g.Key, g.Version, g.Expires = tenant, name, KeyAt(item.Sort), item.Version, item.Expires
 	if err := g.unpack(); err != nil {
-		return Gate{}, fmt.Errorf("gate %s: %w", name, err)
+		return Gate{}, fmt.Errorf("gate %s: %w", ID{tenant, name, KeyAt(item.Sort)}, err)
 	}
 	return g, nil
 }

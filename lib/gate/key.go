@@ -20,6 +20,14 @@ type ID struct {
 	Key    string // as KeyOf gives it; "" for the gate of all runs
 }
 
+// String is the gate as logs and errors name it.
+func (i ID) String() string {
+	if i.Key == "" {
+		return i.Name
+	}
+	return i.Name + " for the key " + ShownKey(i.Key)
+}
+
 // Own is the gate of all runs of a job.
 func Own(tenant, of string) ID { return ID{Tenant: tenant, Name: Name(of)} }
 
@@ -85,17 +93,27 @@ func KeyOf(value string) string {
 	if len(value) <= MaxKey && strings.IndexFunc(value, unshown) < 0 {
 		return literal + value
 	}
+	return hashed + hashOf(value)
+}
+
+func hashOf(value string) string {
 	sum := sha256.Sum256([]byte(value))
-	return hashed + base64.RawURLEncoding.EncodeToString(sum[:])
+	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 // shownHash begins what is shown of a value that is kept as its hash. With that it is longer than any value that is shown itself.
 const shownHash = "sha256:"
 
+// shownNothing is what is shown of an empty value, which is kept as it is: its hash, as of another that cannot be shown.
+var shownNothing = shownHash + hashOf("")
+
 var isHash = regexp.MustCompile(`^sha256:[A-Za-z0-9_-]{43}$`)
 
 // ShownKey is a key as people and programs see it: the value, or "sha256:" and its hash. "" stands for the gate of all.
 func ShownKey(key string) string {
+	if key == literal {
+		return shownNothing
+	}
 	if hash, ok := strings.CutPrefix(key, hashed); ok {
 		return shownHash + hash
 	}
@@ -104,6 +122,9 @@ func ShownKey(key string) string {
 
 // KeyAsked is the key that somebody asks for, by the value itself or as ShownKey shows it.
 func KeyAsked(text string) string {
+	if text == shownNothing {
+		return literal
+	}
 	if isHash.MatchString(text) {
 		return hashed + strings.TrimPrefix(text, shownHash)
 	}

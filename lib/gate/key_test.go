@@ -63,7 +63,7 @@ func TestG1_ValuesDoNotShareAGate(t *testing.T) {
 			t.Errorf("a place at %.60q is read as %+v, %v", v, back, err)
 		}
 		text := gate.ShownKey(key)
-		if v != "" && gate.KeyAsked(text) != key || len(v) <= gate.MaxKey && text == v && gate.KeyAsked(v) != key {
+		if text == "" || gate.KeyAsked(text) != key || len(v) <= gate.MaxKey && text == v && gate.KeyAsked(v) != key {
 			t.Errorf("%.60q is shown as %q, and asked for as %q", v, text, gate.KeyAsked(text))
 		}
 		if other, ok := shown[text]; ok && len(text) <= gate.MaxKey {
@@ -176,4 +176,18 @@ func TestAGateOfAValueFades(t *testing.T) {
 func ExampleShownKey() {
 	fmt.Println(gate.ShownKey(gate.KeyOf("acme")), gate.ShownKey(run.Run{}.GateKey) == "")
 	// Output: acme true
+}
+
+// Logs and errors name a gate with the value that it is of.
+func TestAGateNamesItsValue(t *testing.T) {
+	for key, want := range map[string]string{
+		"":                  "customer",
+		gate.KeyOf("acme"):  "customer for the key acme",
+		gate.KeyOf(""):      "customer for the key sha256:47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU",
+		gate.KeyOf("a\x00"): "customer for the key " + gate.ShownKey(gate.KeyOf("a\x00")),
+	} {
+		if got := fmt.Sprint(gate.ID{Tenant: "acme", Name: "customer", Key: key}); got != want {
+			t.Errorf("%q is named %q, want %q", key, got, want)
+		}
+	}
 }
