@@ -75,28 +75,9 @@ func (a *api) putGate(ctx context.Context, p *gatePut, in input[wire.GateDefinit
 	if in.body.Called(p.Gate) != nil {
 		return nil, gateValues(in) // with all else that is wrong
 	}
-	if in.body.Closed != nil { // one that is closed or opened from here on is so after this PUT
-		if err := a.closedAs(ctx, p.Gate, in); err != nil {
-			return nil, err
-		}
-	}
-	n, change, err := a.Control.PutGate(ctx, in.tenant, p.Gate, in.body.Definition, control.Match{ETag: p.IfMatch, Absent: p.IfNoneMatch != ""})
+	stands := func(n gate.Named) error { return in.body.Stands(p.Gate, closure(n)) }
+	n, change, err := a.Control.PutGate(ctx, in.tenant, p.Gate, in.body.Definition, control.Match{ETag: p.IfMatch, Absent: p.IfNoneMatch != ""}, stands)
 	return a.standing(ctx, putStatus(change), n, err)
-}
-
-// closedAs refuses what says of the gate that it is closed while it is open, or the other way round.
-func (a *api) closedAs(ctx context.Context, name string, in input[wire.GateDefinition]) error {
-	if _, own := gate.OwnOf(name); own {
-		return nil // it is not edited at all
-	}
-	g, err := a.Control.Gate(ctx, in.tenant, name)
-	if refused := (*control.Refusal)(nil); errors.As(err, &refused) && refused.Code == control.CodeGateNotFound {
-		err = nil // and is open once it is made
-	}
-	if err != nil {
-		return err
-	}
-	return in.body.Stands(name, gateForm(g).Closed)
 }
 
 func (a *api) closeGate(ctx context.Context, p *gateEdit, in input[wire.CloseRequest]) (*gateAnswer, error) {
@@ -152,9 +133,7 @@ func gateForm(g control.Gate) wire.Gate {
 		def := n.Def.Shown()
 		shown.Limit, shown.MaxWaiting, shown.Order = def.Limit, def.MaxWaiting, string(def.Order)
 		shown.Generation, shown.ETag, shown.CreatedAt, shown.UpdatedAt = n.Generation, n.ETag(), instant(n.Created), instant(n.Updated)
-		if n.Closed != nil {
-			shown.Closed = &wire.GateClosure{Since: instant(n.Closed.Since), Reason: n.Closed.Reason, By: n.Closed.By}
-		}
+		shown.Closed = closure(n)
 		if n.Opened != nil {
 			shown.Opened = &wire.GateOpened{At: instant(n.Opened.At), Reason: n.Opened.Reason, By: n.Opened.By}
 		}
@@ -166,6 +145,14 @@ func gateForm(g control.Gate) wire.Gate {
 		shown.MaxWaiting = &most
 	}
 	return shown
+}
+
+// closure shows that a gate is closed, nil where it is open.
+func closure(n gate.Named) *wire.GateClosure {
+	if n.Closed == nil {
+		return nil
+	}
+	return &wire.GateClosure{Since: instant(n.Closed.Since), Reason: n.Closed.Reason, By: n.Closed.By}
 }
 
 func (a *api) listLine(ctx context.Context, p *gateLine, in input[noBody]) (*answer[wire.LinePage], error) {

@@ -19,15 +19,20 @@ import (
 )
 
 // PutGate creates or replaces the definition of a gate that has a name of its own. One that is closed stays closed. The same definition again changes
-// nothing, and finishes what an earlier try left unfinished, so that a PutGate whose answer was lost can be repeated, with its old Match too. Errors:
-// joined *invalid.Error, *Refusal.
-func (s *Service) PutGate(ctx context.Context, tenant, name string, def gate.Definition, match Match) (gate.Named, Change, error) {
+// nothing, and finishes what an earlier try left unfinished, so that a PutGate whose answer was lost can be repeated, with its old Match too. Each of
+// refusing may refuse the gate as it stands, of Version 0 where there is none. Errors: theirs, joined *invalid.Error, *Refusal.
+func (s *Service) PutGate(ctx context.Context, tenant, name string, def gate.Definition, match Match, refusing ...func(gate.Named) error) (gate.Named, Change, error) {
 	def = def.WithDefaults()
 	if err := def.Validate(); err != nil {
 		return gate.Named{}, 0, err
 	}
 	change := Unchanged
 	n, err := s.editGate(ctx, tenant, name, func(n *gate.Named) (bool, error) {
+		for _, refuses := range refusing {
+			if err := refuses(*n); err != nil {
+				return false, err
+			}
+		}
 		exists := n.Version != 0
 		if exists && n.Def.Equal(def) {
 			change = Unchanged
@@ -67,13 +72,13 @@ func (s *Service) DeleteGate(ctx context.Context, tenant, name string, match Mat
 }
 
 // CloseGate has a gate let nobody in until it is opened; runs in progress go on. by and reason are kept with the gate. Closing one that is closed for another reason
-// changes these two alone. match is as of Pause.
+// changes these two alone, and without a reason nothing. match is as of Pause.
 func (s *Service) CloseGate(ctx context.Context, tenant, name, by, reason string, match Match) (gate.Named, error) {
 	if err := gateReason(reason); err != nil {
 		return gate.Named{}, err
 	}
 	return s.turnGate(ctx, tenant, name, match, func(n *gate.Named, now int64) bool {
-		if n.Closed != nil && n.Closed.Reason == reason {
+		if n.Closed != nil && (reason == "" || n.Closed.Reason == reason) {
 			return false
 		}
 		since := now

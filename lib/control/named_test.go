@@ -55,6 +55,10 @@ func TestTheLifeOfAGate(t *testing.T) {
 		if err != nil || again.Generation != closed.Generation {
 			t.Errorf("closed again as %+v, %v", again, err)
 		}
+		again, err = g.CloseGate(t.Context(), "acme", "stripe", "somebody", "", control.Match{})
+		if err != nil || again.Generation != closed.Generation || *again.Closed != *closed.Closed {
+			t.Errorf("closed again without a reason as %+v, %v", again, err)
+		}
 		again, err = g.CloseGate(t.Context(), "acme", "stripe", "", "still", control.Match{})
 		if err != nil || again.Generation <= closed.Generation || again.Closed.Since != closed.Closed.Since || again.Closed.Reason != "still" {
 			t.Errorf("closed for another reason as %+v, %v", again, err)
@@ -159,6 +163,33 @@ func TestEditsOfAGateThatMeet(t *testing.T) {
 		n, change, err := g.PutGate(t.Context(), "acme", "stripe", gate.Definition{Limit: 7}, control.Match{})
 		if err != nil || change != control.Updated || n.Def.Limit != 7 || n.Version != 3 || n.Generation < first.Generation+2 {
 			t.Errorf("put as %+v, %s, %v", n, change, err)
+		}
+	})
+}
+
+// Whoever puts a gate as it was open is refused where somebody has closed it since, however late.
+func TestAPutIsRefusedByTheGateAsItStands(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.gated("acme", "stripe", 10)
+		met := false
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			if len(c.Ops) > 0 && !met {
+				met = true
+				if _, err := g.CloseGate(t.Context(), "acme", "stripe", "", "they are down", control.Match{}); err != nil {
+					t.Error(err)
+				}
+			}
+			return faulty.Fault{}
+		}
+		closed := errors.New("it is closed")
+		_, _, err := g.PutGate(t.Context(), "acme", "stripe", gate.Definition{Limit: 7}, control.Match{}, func(n gate.Named) error {
+			if n.Closed != nil {
+				return closed
+			}
+			return nil
+		})
+		if one, got := g.Gate(t.Context(), "acme", "stripe"); !met || !errors.Is(err, closed) || got != nil || one.Named.Def.Limit != 10 {
+			t.Errorf("put: %v, and it stands as %+v, %v", err, one.Named, got)
 		}
 	})
 }
