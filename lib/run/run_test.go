@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/record/recordtest"
@@ -109,6 +111,60 @@ func TestARunStaysWithinOneWriteUnit(t *testing.T) {
 			written()
 			if r.Wait != want || r.Released != now || !r.NamedGates || !r.Placed {
 				t.Errorf("it waits as %+v, want %+v", r.Wait, want)
+			}
+		})
+	}
+}
+
+// Keys of long values stand in the record of a run, as hashes, and are not shed. An ordinary run has room for those of eight gates; one that has none left takes what they take, and no more.
+func TestHowMuchRoomKeysTake(t *testing.T) {
+	const now, a = int64(1_800_000_000_000), 46 // bytes of a key in the record
+	limits := run.Limits{MaxFailures: 100, MaxCrashes: 3, Retention: 30 * 24 * time.Hour}
+	hash := gate.KeyOf(strings.Repeat("x", 100))
+	longest := strings.Repeat("n", 128)
+	for name, row := range map[string]struct {
+		tenant, job string
+		inline      int // bytes
+		keys        int
+		most        int // bytes
+	}{
+		"ordinary":                         {"default", "billing.daily-report", 100, job.MaxGates, 1024},
+		"ordinary, full payload":           {"default", "billing.daily-report", run.MaxInline, 2, 1024},
+		"ordinary, full payload, most":     {"default", "billing.daily-report", run.MaxInline, job.MaxGates, 1024 + 5*a},
+		"longest names":                    {longest, longest, 100, 4, 1024},
+		"longest names, most":              {longest, longest, 100, job.MaxGates, 1024 + 3*a},
+		"longest names, full payload":      {longest, longest, run.MaxInline, 0, 1024 + 110},
+		"longest names, full payload, one": {longest, longest, run.MaxInline, 1, 1024 + 110 + a},
+		"all that there is":                {longest, longest, run.MaxInline, job.MaxGates, 1024 + 110 + job.MaxGates*a},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run.Run{ID: run.RequestID(row.job, now, math.MaxUint64), Tenant: row.tenant, State: run.Queued, Generation: now, Trigger: run.ByRequest,
+				Priority: queue.Normal, Epoch: 1 << 40, Created: now, Version: 1000, Payload: run.Ref{Inline: bytes.Repeat([]byte("p"), row.inline)}, GateKey: hash, NamedGates: true}
+			at := ""
+			for range row.keys {
+				r.NamedKeys, at = append(r.NamedKeys, hash), hash
+			}
+			largest := 0
+			written := func(r run.Run) run.Run {
+				t.Helper()
+				op, err := r.Item(math.MaxUint64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				largest = max(largest, dynamoSize(op, r.Version))
+				read, _, err := run.FromItem(r.Tenant, r.ID, store.Item{Key: op.Key, Version: r.Version, Value: op.Value})
+				if err != nil || read.GateKey != r.GateKey || !slices.Equal(read.NamedKeys, r.NamedKeys) || read.Wait != r.Wait {
+					t.Fatalf("it reads with the keys %q and %q, and waits as %+v, %v", read.GateKey, read.NamedKeys, read.Wait, err)
+				}
+				return read
+			}
+			for range 7 {
+				r = written(r.Start(strings.Repeat("w", 81), now, 30*time.Second))
+				r = written(r.Fail(now, run.Failure{Error: strings.Repeat("fehlgeschlägen ", 100), NextAt: now + 1000}, limits))
+			}
+			written(r.JoinNamed(strings.Repeat("g", 64), at, now, -600_000, 1000, true, now).ToFront(now, now, "", ""))
+			if largest > row.most {
+				t.Errorf("it takes up to %d bytes, want at most %d", largest, row.most)
 			}
 		})
 	}
