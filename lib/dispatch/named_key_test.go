@@ -317,3 +317,37 @@ func TestG1_AKeyThatARecordLacksIsFoundOut(t *testing.T) {
 	}
 	s.wantsOf("acme", "[a0]", "[a1 a2 a3 a4 a5 a6]")
 }
+
+// The first of each value is a transaction over the definition, and some of these may meet: a store refuses one of them. It is tried again, then the run is handed back with nothing written, and
+// enters when it comes next.
+func TestG2_TheFirstOfAValueIsHandedBackWhereTransactionsMeet(t *testing.T) {
+	s := newSeveral(t)
+	s.passes("a", job.Overlap{}, nil, each)
+	s.saysAt("customer", limited(1))
+	s.of("acme", "a", 0)
+	refused, most := 0, 1
+	s.mu.Lock()
+	s.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+		if c.Method == faulty.Write && len(c.Ops) == 2 && c.Ops[1].Kind == store.Check && refused < most {
+			refused++
+			return faulty.Fault{Refuse: store.ErrThrottled}
+		}
+		return faulty.Fault{}
+	}
+	s.mu.Unlock()
+	if came := s.comes("a", 0); came != dispatch.Passed || refused != 1 {
+		t.Errorf("refused %d times, it came to %d", refused, came)
+	}
+	s.wantsOf("acme", "[a0]", "[]")
+	s.of("other", "a", 1)
+	refused, most = 0, 100
+	if came := s.comes("a", 1); came != dispatch.Contended || refused < 2 {
+		t.Errorf("refused %d times, it came to %d", refused, came)
+	}
+	s.wantsOf("other", "[]", "[]")
+	most = 0
+	if came := s.comes("a", 1); came != dispatch.Passed {
+		t.Errorf("refused no more, it came to %d", came)
+	}
+	s.wantsOf("other", "[a1]", "[]")
+}

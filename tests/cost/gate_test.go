@@ -22,14 +22,13 @@ func TestWhatAGateTakes(t *testing.T) {
 		t.Skip("counted by the test without emulators, which they change nothing about")
 	}
 	const runs = 60
-	takes := func(t *testing.T, overlap job.Overlap, held bool, gates ...string) (writes, reads float64) {
+	takes := func(t *testing.T, overlap job.Overlap, held bool, gates ...job.GateUse) (writes, reads float64) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, nil, lone, ok())
 			time.Sleep(17 * time.Second)
-			def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}, Overlap: overlap}
-			for _, name := range gates {
-				def.Gates = append(def.Gates, job.GateUse{Gate: name})
-				defines(t, r, gate.Named{Tenant: "default", Name: name, Generation: 1, Def: gate.Definition{Limit: 100}})
+			def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}, Overlap: overlap, Gates: gates}
+			for _, use := range gates {
+				defines(t, r, gate.Named{Tenant: "default", Name: use.Gate, Generation: 1, Def: gate.Definition{Limit: 100}})
 			}
 			j, _, err := r.Control.Put(r.ctx, "default", "report", def, control.Match{})
 			if err != nil {
@@ -75,13 +74,16 @@ func TestWhatAGateTakes(t *testing.T) {
 	plainWrites, plainReads := takes(t, job.Overlap{}, false)
 	for name, row := range map[string]struct {
 		overlap       job.Overlap
-		gates         []string
+		gates         []job.GateUse
 		writes, reads float64
 	}{
-		"a named gate":               {job.Overlap{}, []string{"stripe"}, 1, 3.5},
-		"two gates, own and named":   {job.Overlap{Policy: job.OverlapQueue, Limit: 100}, []string{"stripe"}, 2, 5.9},
-		"two gates, both are named":  {job.Overlap{}, []string{"gpu", "stripe"}, 2, 6.8},
-		"one at a time, and a named": {job.Overlap{Policy: job.OverlapQueue}, []string{"stripe"}, 2, 6.5},
+		"a named gate":               {job.Overlap{}, []job.GateUse{{Gate: "stripe"}}, 1, 3.5},
+		"two gates, own and named":   {job.Overlap{Policy: job.OverlapQueue, Limit: 100}, []job.GateUse{{Gate: "stripe"}}, 2, 5.9},
+		"two gates, both are named":  {job.Overlap{}, []job.GateUse{{Gate: "gpu"}, {Gate: "stripe"}}, 2, 6.8},
+		"one at a time, and a named": {job.Overlap{Policy: job.OverlapQueue}, []job.GateUse{{Gate: "stripe"}}, 2, 6.5},
+		"a named gate by a key":      {job.Overlap{}, []job.GateUse{{Gate: "customer", Key: "${ .job }"}}, 1, 3.5},
+		// A transaction over the gate and the definition, which counts twice.
+		"the first of its value": {job.Overlap{}, []job.GateUse{{Gate: "customer", Key: "${ .nominal_time }"}}, 4, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			writes, reads := takes(t, row.overlap, false, row.gates...)

@@ -23,6 +23,9 @@ func TestOutcomes(t *testing.T) {
 	second.Key.Sort = "t"
 	second.Kind = store.Delete
 	both := []store.Op{putAt(store.Version(1)), second}
+	third := second
+	third.Kind, third.If = store.Check, store.Version(7)
+	checks := []store.Op{putAt(store.Absent), third}
 	for name, c := range map[string]struct {
 		ops    []store.Op
 		answer func(string, int, map[string]any) (*reply, error)
@@ -34,6 +37,15 @@ func TestOutcomes(t *testing.T) {
 		"in the way of a transaction": {single, always(400, "TransactionConflictException"), store.ErrThrottled, many},
 		"a transaction in the way of another": {both,
 			always(400, "TransactionCanceledException", `,"CancellationReasons":[{"Code":"TransactionConflict"},{"Code":"None"}]`),
+			store.ErrThrottled, many},
+		"a check in the way of another's, and then not": {checks, func(_ string, n int, _ map[string]any) (*reply, error) {
+			if n == 1 {
+				return refuses(400, "TransactionCanceledException", `,"CancellationReasons":[{"Code":"None"},{"Code":"TransactionConflict"}]`), nil
+			}
+			return says(200, `{}`), nil
+		}, nil, 2},
+		"a check in the way of others for long": {checks,
+			always(400, "TransactionCanceledException", `,"CancellationReasons":[{"Code":"None"},{"Code":"TransactionConflict"}]`),
 			store.ErrThrottled, many},
 		"a transaction throttled in part": {both,
 			always(400, "TransactionCanceledException", `,"CancellationReasons":[{"Code":"None"},{"Code":"ThrottlingError"}]`),
