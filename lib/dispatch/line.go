@@ -92,15 +92,19 @@ func (d *Dispatcher) LetIn(ctx context.Context, at gate.ID) error {
 // lineKeys is at how many values of a key those that wait are let in for an edit, before what is left is for their checks.
 const lineKeys = 1000
 
-// LetInAll is LetIn at all gates of a job: its own, those that it names, and those that it passed before. Where values is said, so it is at those of their values at which runs wait.
-func (d *Dispatcher) LetInAll(ctx context.Context, j job.Job, values bool) (err error) {
-	own, names := gate.Name(j.Name), append(gate.PassedBy(j), j.GatesBefore...)
+// LetInAll is LetIn at the gates of a job, its own and those that it names. Where all is said, so it is at those of their values at which runs wait, and at the gates that the job passed
+// before.
+func (d *Dispatcher) LetInAll(ctx context.Context, j job.Job, all bool) (err error) {
+	own, names := gate.Name(j.Name), gate.PassedBy(j)
+	if all {
+		names = append(names, j.GatesBefore...)
+	}
 	if !slices.Contains(names, own) {
 		names = append([]string{own}, names...)
 	}
 	for _, name := range names {
 		err = errors.Join(err, d.LetIn(ctx, gate.ID{Tenant: j.Tenant, Name: name}))
-		if values && (name != own || j.Keyed) {
+		if all && (name != own || j.Keyed) {
 			err = errors.Join(err, d.letInValues(ctx, j.Tenant, name))
 		}
 	}
