@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
@@ -139,11 +138,9 @@ type Why struct {
 	Text     string   `json:"text" example:"daily-report~0mi4lf3k0 was in progress (overlap: skip)" doc:"a clause for people, as after: it was skipped, since"`
 }
 
-// NewWhy gives what a run was skipped for, at a gate or "", with its text. key is that of its job's own gate. reason is that of the run's record.
+// NewWhy gives what a run was skipped for, at a gate or "", with its text. key is the value that the gate is of, "" for that of all. reason is
+// that of the run's record.
 func NewWhy(code, at, key, policy string, inTheWay []string, reason string) *Why {
-	if _, own := gate.OwnOf(at); !own {
-		key = "" // it was skipped at no gate, or at one that several jobs share
-	}
 	w := &Why{Code: code, Gate: at, Key: key, Policy: policy, InTheWay: append([]string{}, inTheWay...)}
 	w.Text = w.clause(reason)
 	return w
@@ -163,23 +160,24 @@ func (w *Why) clause(reason string) string {
 	default: // the record names only so many
 		runs = fmt.Sprintf("%s, %s and at least %d more", w.InTheWay[0], w.InTheWay[1], n-2)
 	}
-	policy := w.Policy
+	policy, at := w.Policy, w.Gate
 	if w.Key != "" {
 		policy += ", key: " + w.Key
+		at += ", key: " + w.Key
 	}
 	switch {
 	case w.Code == "expired":
 		return reason + " (expires_after)"
 	case w.Code == "closed" && len(w.InTheWay) == 0:
-		return fmt.Sprintf("the gate was closed, and nobody may wait there (gate: %s)", w.Gate)
+		return fmt.Sprintf("the gate was closed, and nobody may wait there (gate: %s)", at)
 	case w.Code == "closed":
-		return fmt.Sprintf("the gate was closed, and %s waited, as many as may (gate: %s)", runs, w.Gate)
+		return fmt.Sprintf("the gate was closed, and %s waited, as many as may (gate: %s)", runs, at)
 	case w.Policy == string(job.OverlapQueueLatest):
 		return fmt.Sprintf("%s came later and took its place (%s: %s)", runs, w.Code, policy)
 	case w.Policy == string(job.OverlapQueueOne):
 		return fmt.Sprintf("another run of the job waited already, and in its way %s %s (%s: %s)", were, runs, w.Code, policy)
 	case w.Code == "full" && w.Policy == "":
-		return fmt.Sprintf("%s %s in progress or in line, which was full (gate: %s)", runs, were, w.Gate)
+		return fmt.Sprintf("%s %s in progress or in line, which was full (gate: %s)", runs, were, at)
 	case w.Code == "full":
 		return fmt.Sprintf("%s %s in progress or in line, which was full (overlap: %s)", runs, were, policy)
 	}

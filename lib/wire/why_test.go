@@ -37,3 +37,18 @@ func TestWhyInWords(t *testing.T) {
 		}
 	}
 }
+
+// A run that was skipped at the gate of a value says which value that is, whether the gate is its job's own or one that jobs share.
+func TestWhyNamesTheValue(t *testing.T) {
+	one := []string{"a~1"}
+	for want, why := range map[string]*wire.Why{
+		"a~1 was in progress (overlap: skip, key: acme)":                                  wire.NewWhy("overlap", "job:a", "acme", "skip", one, ""),
+		"a~1 was in progress or in line, which was full (gate: customer, key: acme)":      wire.NewWhy("full", "customer", "acme", "", one, ""),
+		"the gate was closed, and a~1 waited, as many as may (gate: customer, key: acme)": wire.NewWhy("closed", "customer", "acme", "", one, ""),
+		"the gate was closed, and nobody may wait there (gate: customer, key: acme)":      wire.NewWhy("closed", "customer", "acme", "", nil, ""),
+	} {
+		if why.Text != want || why.Key != "acme" {
+			t.Errorf("%q with the key %q, want %q with acme", why.Text, why.Key, want)
+		}
+	}
+}
