@@ -24,9 +24,16 @@ type held struct {
 	mu     sync.Mutex
 	inside map[string]int // calls that go on, by run
 	order  []string       // of the runs, by their first calls
+	events []passage      // all calls, as they begin and end
 	most   int            // runs at once
 	next   *together      // whom the next call goes on with; nil where it ends at once
 	moved  chan struct{}  // closed, and made anew, as each call begins and ends
+}
+
+// passage is a call that begins, or ends.
+type passage struct {
+	run string
+	in  bool
 }
 
 // together are calls that are let go together.
@@ -49,6 +56,7 @@ func (h *held) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	h.inside[id]++
 	h.most = max(h.most, len(h.inside))
+	h.events = append(h.events, passage{id, true})
 	if !slices.Contains(h.order, id) {
 		h.order = append(h.order, id)
 	}
@@ -67,6 +75,7 @@ func (h *held) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.events = append(h.events, passage{id, false})
 	if h.inside[id]--; h.inside[id] == 0 {
 		delete(h.inside, id)
 	}
@@ -111,10 +120,19 @@ func (h *held) letGo(forGood bool) {
 func (h *held) inOrder(t *testing.T, line []string, limit int) {
 	t.Helper()
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.most != limit {
-		t.Errorf("%d runs were in progress at once, want %d", h.most, limit)
+	most := h.most
+	h.mu.Unlock()
+	if most != limit {
+		t.Errorf("%d runs were in progress at once, want %d", most, limit)
 	}
+	h.called(t, line, limit)
+}
+
+// called wants the runs of a line to have been called in its order, but for those that are let in together.
+func (h *held) called(t *testing.T, line []string, limit int) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	called := map[string]bool{}
 	for _, id := range h.order {
 		called[id] = true
