@@ -21,8 +21,17 @@ type namedState struct {
 
 // namedWrites is what is known of the gate of one value.
 type namedWrites struct {
-	under  int64 // the highest generation under which it was written
-	looked int   // the event by which it was last written
+	under  int64              // the highest generation under which it was written
+	looked int                // the event by which it was last written
+	came   map[*runState]bool // that were ever let in, or have waited, there
+}
+
+// value is what is known of the gate of a value, "" for that of all.
+func (s *namedState) value(key string) *namedWrites {
+	if s.values[key] == nil {
+		s.values[key] = &namedWrites{came: map[*runState]bool{}}
+	}
+	return s.values[key]
 }
 
 // namedSpan is a time in which a definition stood, or none did.
@@ -172,10 +181,7 @@ func (j *Judge) storedNamedGate(at time.Time, key store.Key, tenant, name string
 		return
 	}
 	def, of := s.of(g.Under), g.ID()
-	if s.values[g.Key] == nil {
-		s.values[g.Key] = &namedWrites{}
-	}
-	writes := s.values[g.Key]
+	writes := s.value(g.Key)
 	standing := map[*runState]int{}
 	var lets []*runState
 	for i, e := range g.Entries {
@@ -199,6 +205,7 @@ func (j *Judge) storedNamedGate(at time.Time, key store.Key, tenant, name string
 			rs.named = map[gate.ID][]place{}
 		}
 		rs.named[of] = append(rs.named[of], place{ms(at), forever, spotOf(of)})
+		writes.came[rs] = true
 		use, named := rs.use(name)
 		switch want := max(1, use.Units); {
 		case !named:
@@ -213,9 +220,9 @@ func (j *Judge) storedNamedGate(at time.Time, key store.Key, tenant, name string
 	for _, units := range standing {
 		total += units
 	}
-	for _, rs := range j.runs {
+	for rs := range writes.came {
 		switch {
-		case !rs.isIn(of) || rs.job.tenant != tenant || standing[rs] != 0:
+		case !rs.isIn(of) || standing[rs] != 0:
 		case rs.run.Waits() && gate.Of(rs.run).Compare(of) < 0: // it leaves the place with the write by which it joins that line
 			rs.leavesNamed(of, ms(at))
 		default:
@@ -223,7 +230,7 @@ func (j *Judge) storedNamedGate(at time.Time, key store.Key, tenant, name string
 			rs.leavesNamed(of, ms(at))
 		}
 	}
-	j.namedInOrder(at, of, writes.looked, lets)
+	j.namedInOrder(at, of, writes, lets)
 	for _, rs := range lets {
 		// Who lets in reads the jobs behind the gate, and so sees a pause that stood before that was last written.
 		if held := rs.job.newest(); rs.run.Waits() && !rs.run.IgnorePause && held.Def.Paused && held.since < writes.looked {
@@ -246,15 +253,15 @@ func (j *Judge) storedNamedGate(at time.Time, key store.Key, tenant, name string
 }
 
 // namedInOrder is inOrder at a named gate. A run of a job that is paused, or was since the gate was last written, is passed over.
-func (j *Judge) namedInOrder(at time.Time, of gate.ID, looked int, lets []*runState) {
+func (j *Judge) namedInOrder(at time.Time, of gate.ID, writes *namedWrites, lets []*runState) {
 	if len(lets) == 0 {
 		return
 	}
 	var first *runState // of those that go on waiting
-	for _, rs := range j.runs {
+	for rs := range writes.came {
 		r := &rs.run
-		if r.Tenant != of.Tenant || !r.Waits() || gate.Of(*r) != of || slices.Contains(lets, rs) || !j.placeStands(rs) || rs.job.deletedOver(r.Generation) ||
-			r.Expired(ms(at)+j.cfg.Clocks.Milliseconds()) || !r.IgnorePause && rs.job.pausedSince(looked) {
+		if !r.Waits() || gate.Of(*r) != of || slices.Contains(lets, rs) || !j.placeStands(rs) || rs.job.deletedOver(r.Generation) ||
+			r.Expired(ms(at)+j.cfg.Clocks.Milliseconds()) || !r.IgnorePause && rs.job.pausedSince(writes.looked) {
 			continue
 		}
 		if first == nil || gate.PlaceOf(*r).Compare(gate.PlaceOf(first.run)) < 0 {
@@ -324,9 +331,9 @@ func (j *Judge) namedFull(at time.Time, rs *runState, b *run.Run) {
 	}
 	key := spotOf(gate.ID{Name: a.Why.Gate, Key: a.Why.Key})
 	waited := func(other *runState) bool {
-		return other != rs && other.job.tenant == a.Tenant && slices.ContainsFunc(other.waits, func(p place) bool { return p.key == key && p.since <= ms(at) && p.until >= from })
+		return other != rs && slices.ContainsFunc(other.waits, func(p place) bool { return p.key == key && p.since <= ms(at) && p.until >= from })
 	}
-	for _, other := range j.runs {
+	for other := range j.gateNamed(a.Tenant, a.Why.Gate).value(a.Why.Key).came {
 		if waited(other) {
 			waiting++
 		}
@@ -341,6 +348,13 @@ func (j *Judge) namedFull(at time.Time, rs *runState, b *run.Run) {
 		case a.Why.Code == run.WhyClosed && !waited(other):
 			j.violate("G4", "run %s of %s is skipped at gate %s, which was closed, and run %s in its way did not wait then", a.ID, a.Tenant, a.Why.Gate, id)
 		}
+	}
+}
+
+// comes notes a run with the named gate where it waits.
+func (j *Judge) comes(rs *runState) {
+	if at := gate.Of(rs.run); rs.run.Waits() && at.IsNamed() {
+		j.gateNamed(at.Tenant, at.Name).value(at.Key).came[rs] = true
 	}
 }
 

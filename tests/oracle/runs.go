@@ -124,6 +124,7 @@ func (j *Judge) changedRun(at time.Time, key store.Key, rs *runState, before, af
 	rs.leavesGates(&b, ms(at))
 	j.waitsAtItsOwn(rs)
 	rs.lines(at, &b)
+	j.comes(rs)
 	switch {
 	case rs.head != nil:
 		j.stepped(at, rs, &b)
