@@ -44,6 +44,7 @@ type world struct {
 	callbacks dispatch.DefaultCallbacks
 	shards    int
 	counts    bool // the sweeps count runs
+	still     bool // dispatch.Config.Still
 	compile   func(schedule.Spec) (job.Fires, error)
 
 	elapsed time.Duration // true time since base
@@ -94,6 +95,9 @@ func shards(n int) option { return func(w *world) { w.shards = n } }
 
 // counting has the sweeps count runs.
 func counting() option { return func(w *world) { w.counts = true } }
+
+// still has no host wait in real time for others to come to a gate beside it.
+func still() option { return func(w *world) { w.still = true } }
 
 // clocks says how far hosts' clocks may be from the true one.
 func clocks(d time.Duration) option { return func(w *world) { w.apart = d } }
@@ -236,7 +240,7 @@ func (w *world) host(name string) *host {
 	h.dispatch, err = dispatch.New(dispatch.Config{
 		Store: h.store, Book: job.NewBook(h.store, w.compile), Queues: queues, Layout: w.layout, Now: now,
 		Elapsed: func() time.Duration { return w.elapsed }, NewID: w.newID, LookAhead: w.lookAhead,
-		CatchUpRate: w.rate, Callbacks: w.callbacks, Blobs: w.blobs,
+		CatchUpRate: w.rate, Callbacks: w.callbacks, Blobs: w.blobs, Still: w.still,
 	})
 	w.must(err)
 	h.ticker, err = tick.New(tick.Config{Dispatch: h.dispatch, Metrics: metrics.New(), Owner: name, Parallel: 1, Lease: w.lease, Counts: w.counts})
