@@ -13,16 +13,19 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/belfry"
 )
 
-// lines measures a line at one gate, embedded and synced: so many runs join it behind as many as may be in progress, and then all of them take
+// lines measures a line at one gate, embedded and synced where no address is given: so many runs join it behind as many as may be in progress, and then all of them take
 // their turns, limit at a time. The limit has to be below the workers that there are, since who waits for a worker is in no line. Their handlers
 // do nothing, so from the end of one to the begin of the next is what Belfry takes.
-func lines(ctx context.Context, runs, limit int) error {
+func lines(ctx context.Context, at string, runs, limit int, named bool) error {
 	folder, err := os.MkdirTemp("", "belfry-line-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	b, err := belfry.Open(ctx, "pebble://"+filepath.Join(folder, "data"))
+	if at == "" {
+		at = "pebble://" + filepath.Join(folder, "data")
+	}
+	b, err := belfry.Open(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -32,6 +35,13 @@ func lines(ctx context.Context, runs, limit int) error {
 	var gaps []time.Duration
 	open, done := make(chan struct{}), make(chan struct{})
 	took := 0
+	bound := belfry.QueueOverlap(limit, 100_000)
+	if named {
+		if err := b.SetGate(ctx, "hot", limit); err != nil {
+			return err
+		}
+		bound = belfry.Gates("hot")
+	}
 	belfry.Handle(b, "turn", func(context.Context, *belfry.Job[int]) error {
 		<-open
 		mu.Lock()
@@ -45,7 +55,7 @@ func lines(ctx context.Context, runs, limit int) error {
 			close(done)
 		}
 		return nil
-	}, belfry.QueueOverlap(limit, 100_000), belfry.Timeout(time.Hour))
+	}, bound, belfry.Timeout(time.Hour))
 	if err := b.Start(ctx); err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 // Command gates measures what a gate costs: a heap of runs is burnt down in turns, with no gate, with one of their job that has room for each worker, and with one that the job
-// names, which has room for each or for half of them. With -line, runs wait at one gate and take their turns. The figures of no gate are those of the commit before it; take both trees in turns to see it.
+// names, which has room for each or for half of them. With -line, runs wait at one gate and take their turns. With -gates, runs pass many gates by a key, of many values each. The figures of no gate are those of the commit before it; take both trees in turns to see it.
 package main
 
 import (
@@ -27,12 +27,19 @@ func main() {
 	rounds := flag.Int("rounds", 3, "`N` times each")
 	line := flag.Int("line", 0, "instead, `N` runs wait in one line and take their turns")
 	limit := flag.Int("limit", 1, "with -line, `N` of them may be in progress at once")
+	named := flag.Bool("named", false, "with -line, the gate is one that the job names")
+	at := flag.String("at", "", "with -line, `URL` of a Belfry elsewhere, instead of one in this process; its handlers are here")
+	gates := flag.Int("gates", 0, "instead, `N` gates, each of as many values as -values says, and two runs of each")
+	values := flag.Int("values", 100, "with -gates, `N` values of each gate")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	do := func() error { return measure(ctx, *runs, *workers, *rounds) }
-	if *line > 0 {
-		do = func() error { return lines(ctx, *line, *limit) }
+	switch {
+	case *line > 0:
+		do = func() error { return lines(ctx, *at, *line, *limit, *named) }
+	case *gates > 0:
+		do = func() error { return many(ctx, *gates, *values) }
 	}
 	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "gates:", err)
