@@ -62,8 +62,7 @@ func TestParametersOfAllDepthsHaveAField(t *testing.T) {
 		Job  string `path:"job"`
 		Last int    `query:"last" required:"true" minimum:"1" doc:"some"`
 	}
-	a := &api{}
-	all, fields := declared(a.document().Components.Schemas, reflect.TypeFor[params]())
+	all, fields := declared(newDocument("").Components.Schemas, reflect.TypeFor[params]())
 	want := map[string][]int{"twice": {0, 0, 0}, "Twice-Over": {0, 1}, "job": {1}, "last": {2}}
 	if !reflect.DeepEqual(fields, want) || len(all) != len(want) {
 		t.Errorf("%d parameters with the fields %v, want %v", len(all), fields, want)

@@ -2,17 +2,13 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"sync"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
@@ -70,10 +66,8 @@ type Config struct {
 
 type api struct {
 	Config
-	doc     *huma.OpenAPI
-	mux     *http.ServeMux
-	later   later
-	ignored ignored
+	*description
+	mux *http.ServeMux
 }
 
 // New builds the handler. It answers everything below "/".
@@ -94,7 +88,13 @@ func New(cfg Config) (http.Handler, error) {
 		cfg.Measure = func(text []byte) int { return len(text) }
 	}
 	a := &api{Config: cfg, mux: http.NewServeMux()}
-	a.doc = a.document()
+	parts := partsOf(cfg)
+	made, whole := descriptions.Load(parts)
+	if whole {
+		a.description = made.(*description)
+	} else {
+		a.description = newDescription(cfg.Version)
+	}
 	if a.Who == nil {
 		a.Who = a.byToken
 	}
@@ -124,11 +124,12 @@ func New(cfg Config) (http.Handler, error) {
 		a.following()
 	}
 
-	a.finish()
-	// Written when it is first asked for: that takes as long as all the rest of a start, and a function starts often.
-	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(published(a.doc)) })
+	if !whole {
+		a.finish()
+		descriptions.Store(parts, a.description)
+	}
 	a.mux.Handle("GET /openapi.json", a.reading(false, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		text, err := document()
+		text, err := a.text()
 		if err != nil {
 			a.problemOf(r.Context(), fmt.Errorf("OpenAPI document: %w", err)).write(w)
 			return

@@ -4,11 +4,8 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
@@ -22,7 +19,7 @@ const backupType = "application/octet-stream"
 const backupPatience = time.Minute
 
 func (a *api) backups() {
-	op := operation{id: "backup", method: http.MethodGet, path: "/v1/backup", tag: "system", scope: access.Admin, host: true,
+	op := operation{id: "backup", method: http.MethodGet, path: "/v1/backup", tag: "system", scope: access.Admin, host: true, media: backupType,
 		summary: "Take a backup of everything, while the server runs; belfry restore reads it, and belfry backup checks it on the way",
 		codes:   []control.Code{control.CodeBusy}}
 	var one sync.Mutex
@@ -44,8 +41,6 @@ func (a *api) backups() {
 			}
 		}}, nil
 	})
-	document := a.doc.Paths[op.path].Get
-	document.Responses[strconv.Itoa(http.StatusOK)].Content = map[string]*huma.MediaType{backupType: {}}
 }
 
 // patient gives each piece its own time to be read in, instead of one for the whole answer.

@@ -65,8 +65,8 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[flow.PlayedStep](): "PlayedStep",
 }
 
-// document begins the OpenAPI document.
-func (a *api) document() *huma.OpenAPI {
+// newDocument begins the OpenAPI document.
+func newDocument(version string) *huma.OpenAPI {
 	registry := huma.NewMapRegistry("#/components/schemas/", func(t reflect.Type, hint string) string {
 		for t.Kind() == reflect.Pointer {
 			t = t.Elem()
@@ -86,7 +86,7 @@ func (a *api) document() *huma.OpenAPI {
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
 			Title:       "Belfry",
-			Version:     a.Version,
+			Version:     version,
 			Description: "Durable job scheduling. Errors are problem documents (RFC 9457) with a stable code.",
 			License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 		},
@@ -96,10 +96,6 @@ func (a *api) document() *huma.OpenAPI {
 				Description: "A token of belfry token create. Each operation names the scope that it asks for; docs/access.md says what each allows."}},
 		},
 	}
-}
-
-func (a *api) schemaOf(v any) *huma.Schema {
-	return a.doc.Components.Schemas.Schema(reflect.TypeOf(v), true, "")
 }
 
 // tokenScheme is the name of the one way to say who calls.
@@ -168,12 +164,16 @@ var headersOf = map[int]map[string]*huma.Param{
 	http.StatusTooManyRequests:              {"Retry-After": {Description: "seconds after which to try again", Schema: &huma.Schema{Type: huma.TypeInteger}}},
 }
 
-// describe also gives the fields that parameters set, by name.
-func (op operation) describe(a *api, body *huma.Schema, h handling) (d *huma.Operation, fields map[string][]int) {
-	registry := a.doc.Components.Schemas
-	d = &huma.Operation{OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Tags: []string{op.tag},
+// describe says of an operation what requests and answers of it look like.
+func (op operation) describe(registry huma.Registry, h handling) described {
+	d := &huma.Operation{OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Tags: []string{op.tag},
 		Responses: map[string]*huma.Response{}}
-	d.Parameters, fields = declared(registry, h.params)
+	var body *huma.Schema
+	if h.body != reflect.TypeFor[noBody]() {
+		body = registry.Schema(h.body, true, "")
+	}
+	parameters, fields := declared(registry, h.params)
+	d.Parameters = parameters
 	codes := append([]control.Code{codeMalformed, codeHostNotAllowed, codeInvalid, codeInternal, codeStoreDamaged, codeOutcomeUnknown}, op.codes...)
 	if op.scope != access.Open {
 		d.Security = []map[string][]string{{tokenScheme: {string(op.scope)}}}
@@ -182,7 +182,7 @@ func (op operation) describe(a *api, body *huma.Schema, h handling) (d *huma.Ope
 	if body != nil {
 		codes = append(codes, codeNotJSON, codeTooLarge)
 	}
-	refusal := a.schemaOf(wire.Problem{})
+	refusal := registry.Schema(reflect.TypeFor[wire.Problem](), true, "")
 	for _, code := range codes {
 		status := statusOf[code]
 		d.Responses[strconv.Itoa(status)] = &huma.Response{
@@ -224,16 +224,16 @@ func (op operation) describe(a *api, body *huma.Schema, h handling) (d *huma.Ope
 		created.Description = http.StatusText(http.StatusCreated)
 		d.Responses["201"] = &created
 	}
-	return d, fields
+	return described{d, body, fields}
 }
 
 // finish corrects what the schemas assume of Go types, and describes them.
-func (a *api) finish() {
-	schemas := a.doc.Components.Schemas.Map()
+func (d *description) finish() {
+	schemas := d.doc.Components.Schemas.Map()
 	for _, schema := range schemas {
 		tighten(schema)
 	}
-	for _, path := range a.doc.Paths {
+	for _, path := range d.doc.Paths {
 		for _, op := range []*huma.Operation{path.Get, path.Put, path.Patch, path.Post, path.Delete} {
 			if op == nil {
 				continue
@@ -244,7 +244,7 @@ func (a *api) finish() {
 		}
 	}
 	describe(schemas)
-	a.later, a.ignored = laterOf(schemas), ignoredOf(schemas)
+	d.later, d.ignored = laterOf(schemas), ignoredOf(schemas)
 }
 
 // tighten takes back that any list may be null.

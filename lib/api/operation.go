@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 // input is what a handler gets beside its parameters: whose request it is, and the body, of its own type.
@@ -21,21 +19,19 @@ type input[B any] struct {
 // register adds an operation without a body, whose parameters are the fields of P and whose answer is O. The form of a request is checked
 // before the handler runs.
 func register[P, O any](a *api, op operation, handle func(ctx context.Context, params *P, in input[noBody]) (*O, error)) {
-	add(a, op, nil, reader[noBody, struct{}]{}, bare(handle))
+	add(a, op, reader[noBody, struct{}]{}, bare(handle))
 }
 
 // accept is register for an operation with a body of type B, of which read makes what is asked for, and refuses what cannot be, as far as that can
 // be told without the store: where the form of something is wrong, what it says of the rest is answered too. The handler gets what was read.
 func accept[P, B, Q, O any](a *api, op operation, read func(in input[B]) (Q, error), handle func(ctx context.Context, params *P, in input[B], asked Q) (*O, error)) {
-	var none B
-	add(a, op, a.schemaOf(none), reader[B, Q]{of: read}, handle)
+	add(a, op, reader[B, Q]{of: read}, handle)
 }
 
 // acceptUnread is accept for an operation whose handler judges the values itself: beside what stands in the store, or each with a verdict of its
 // own. values names what the handler refuses, where the form of something else is wrong.
 func acceptUnread[P, B, O any](a *api, op operation, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*O, error)) {
-	var none B
-	add(a, op, a.schemaOf(none), judging(values), bare(handle))
+	add(a, op, judging(values), bare(handle))
 }
 
 // bare is a handler to which nothing is handed on.
@@ -50,9 +46,10 @@ func formAlone[B any](input[B]) error { return nil }
 
 // add is compiled once for each operation, so all that does not ask for their types is in operate: the function behind API Gateway is to
 // stay small. It is why the framework describes the API and does not serve it.
-func add[P, B, Q, O any](a *api, op operation, schema *huma.Schema, read reader[B, Q], handle func(ctx context.Context, params *P, in input[B], asked Q) (*O, error)) {
-	a.operate(op, schema, handling{
+func add[P, B, Q, O any](a *api, op operation, read reader[B, Q], handle func(ctx context.Context, params *P, in input[B], asked Q) (*O, error)) {
+	a.operate(op, handling{
 		params: reflect.TypeFor[P](),
+		body:   reflect.TypeFor[B](),
 		answer: reflect.TypeFor[O](),
 		read:   read.request,
 		handle: func(ctx context.Context, params, asked any) (reflect.Value, error) {
@@ -65,7 +62,8 @@ func add[P, B, Q, O any](a *api, op operation, schema *huma.Schema, read reader[
 
 // handling is an operation's own part, its types hidden.
 type handling struct {
-	params, answer reflect.Type                                                                   // structs
+	params, answer reflect.Type // structs
+	body           reflect.Type
 	read           func(r *http.Request, right []byte, check *form) (asked any, err error)        // gives an asking
 	handle         func(ctx context.Context, params, asked any) (answer reflect.Value, err error) // params and the answer are pointers, that of the answer may be nil
 }
@@ -113,9 +111,8 @@ func (d reader[B, Q]) read(in input[B], right []byte, check *form) (q asking[B, 
 }
 
 // operate describes an operation and serves it: who calls may do it, and what is asked for has the form that the document says.
-func (a *api) operate(op operation, schema *huma.Schema, h handling) {
-	described, fields := op.describe(a, schema, h)
-	a.doc.AddOperation(described)
+func (a *api) operate(op operation, h handling) {
+	described := a.of(op, h)
 	a.mux.HandleFunc(op.method+" "+op.path, func(w http.ResponseWriter, r *http.Request) {
 		leave, refused := a.gate(r.Context(), op)
 		if refused != nil {
@@ -125,15 +122,15 @@ func (a *api) operate(op operation, schema *huma.Schema, h handling) {
 		defer leave()
 		check := form{registry: a.doc.Components.Schemas, later: a.later, ignored: a.ignored}
 		params := reflect.New(h.params)
-		check.parameters(described.Parameters, r, fields, params.Elem())
+		check.parameters(described.Parameters, r, described.fields, params.Elem())
 		var right []byte
-		if schema != nil {
+		if described.body != nil {
 			text, refused := readBody(w, r, op)
 			if refused != nil {
 				refused.write(w)
 				return
 			}
-			right = check.body(schema, text)
+			right = check.body(described.body, text)
 		}
 		asked, err := h.read(r, right, &check)
 		if err == nil {
