@@ -281,7 +281,7 @@ func TestP6_P9_a_request_repeated_when_it_is_due_soon_runs_once(t *testing.T) {
 	asked := control.Request{Key: "k", Delay: &delay}
 	h := w.restart("stopped")
 	h.before = func(op operation) faulty.Fault {
-		if op.writes() && strings.Contains(op.text, "run#") {
+		if op.writes() && strings.Contains(op.text(), "run#") {
 			return faulty.Fault{Refuse: errCrashed}
 		}
 		return faulty.Fault{}

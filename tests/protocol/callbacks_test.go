@@ -136,7 +136,7 @@ func TestC1_Fault01_Fault17_ACallbackOutlivesALongOutage(t *testing.T) {
 	ended := false
 	if !w.dies(func(op operation) bool {
 		before := ended
-		ended = ended || op.writes() && strings.Contains(op.text, "due#") && writesRun("a#")(op)
+		ended = ended || op.writes() && strings.Contains(op.text(), "due#") && writesRun("a#")(op)
 		return before
 	}) {
 		t.Fatal("the worker did not come behind the end")

@@ -243,7 +243,7 @@ func (s scenario) broken(t *testing.T, how string, k int) (met, writes bool) {
 	})
 	h.before = func(op operation) faulty.Fault {
 		if op.n == k {
-			last, met, writes = op.text, true, op.writes()
+			last, met, writes = op.text(), true, op.writes()
 		}
 		return stop(op)
 	}

@@ -436,7 +436,7 @@ func TestP8_P2_Fault11_what_nobody_has_claimed_yet_is_no_run_of_the_next_job(t *
 		w.elapsed += 4 * time.Minute
 		refused := false
 		w.host("ticks").before = func(op operation) faulty.Fault {
-			if op.writes() && strings.Contains(op.text, "run#") && !refused {
+			if op.writes() && strings.Contains(op.text(), "run#") && !refused {
 				refused = true
 				return faulty.Fault{Refuse: store.ErrTooLarge}
 			}

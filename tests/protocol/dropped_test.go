@@ -63,7 +63,7 @@ func TestP2_Fault17_what_is_dropped_is_recorded_once(t *testing.T) {
 				w.elapsed += 9 * time.Second
 				h, dead := w.restart("dies"), false
 				h.before = func(op operation) faulty.Fault {
-					if dead = dead || op.writes() && strings.Contains(op.text, "run#"); dead {
+					if dead = dead || op.writes() && strings.Contains(op.text(), "run#"); dead {
 						return faulty.Fault{Refuse: errCrashed}
 					}
 					return faulty.Fault{}
@@ -76,7 +76,7 @@ func TestP2_Fault17_what_is_dropped_is_recorded_once(t *testing.T) {
 			w.elapsed += 15 * time.Minute
 			hits := 0
 			w.host("ticks").before = func(op operation) faulty.Fault {
-				if throttled && op.writes() && strings.Contains(op.text, first) {
+				if throttled && op.writes() && strings.Contains(op.text(), first) {
 					hits++
 					return faulty.Fault{Refuse: store.ErrThrottled}
 				}
@@ -111,7 +111,7 @@ func TestP2_Fault17_what_was_claimed_is_not_dropped(t *testing.T) {
 	w.elapsed += time.Second
 	w.unclaimed(func(op operation) bool { return true })
 	w.elapsed += 3 * time.Second
-	w.unclaimed(func(op operation) bool { return strings.Contains(op.text, fire(4*time.Second).Key(tenant).String()) })
+	w.unclaimed(func(op operation) bool { return strings.Contains(op.text(), fire(4*time.Second).Key(tenant).String()) })
 	w.elapsed += 15 * time.Minute
 	w.advance(time.Minute, 5*time.Second, "ticks")
 	if late, _ := w.run(tenant, fire(6*time.Second)); late.State != run.Succeeded || late.Created > base.Add(time.Minute).UnixMilli() {
@@ -143,7 +143,7 @@ func TestP2_Fault10_Fault17_what_no_tick_had_reached_is_missed_behind_an_edit(t 
 				if h := w.restart("edits"); c.dies {
 					writes := 0
 					h.before = func(op operation) faulty.Fault {
-						if op.writes() && strings.Contains(op.text, "run#") {
+						if op.writes() && strings.Contains(op.text(), "run#") {
 							writes++
 						}
 						if writes > 1 {
@@ -287,7 +287,7 @@ func (w *world) unclaimed(refused func(operation) bool) {
 	w.Helper()
 	h, dead := w.restart("dies"), false
 	h.before = func(op operation) faulty.Fault {
-		claims := op.writes() && strings.Contains(op.text, "run#")
+		claims := op.writes() && strings.Contains(op.text(), "run#")
 		if dead = dead || claims && refused(op); dead && !(claims && !refused(op)) {
 			return faulty.Fault{Refuse: errCrashed}
 		}
@@ -301,7 +301,7 @@ func (w *world) unclaimed(refused func(operation) bool) {
 func (w *world) unfinished(name string) {
 	h := w.restart(name)
 	h.before = func(op operation) faulty.Fault {
-		if op.n > 2 && op.writes() && strings.Contains(op.text, "shard#") {
+		if op.n > 2 && op.writes() && strings.Contains(op.text(), "shard#") {
 			return faulty.Fault{Refuse: errCrashed}
 		}
 		return faulty.Fault{}

@@ -123,14 +123,14 @@ func TestP4_P11_Fault24_what_only_a_later_sweep_finds_is_listed(t *testing.T) {
 	h := w.host("slow")
 	slept, dead := false, false
 	h.before = func(op operation) faulty.Fault {
-		if !slept && op.writes() && strings.Contains(op.text, "due#") {
+		if !slept && op.writes() && strings.Contains(op.text(), "due#") {
 			slept = true
 			w.advance(6*time.Minute, 10*time.Second, "ticks")
 		}
 		if dead {
 			return faulty.Fault{Refuse: errCrashed}
 		}
-		dead = op.writes() && strings.Contains(op.text, "run#")
+		dead = op.writes() && strings.Contains(op.text(), "run#")
 		return faulty.Fault{}
 	}
 	if err := h.trigger(tenant, "j", 0); err == nil || !slept || !dead {

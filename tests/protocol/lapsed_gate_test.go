@@ -65,7 +65,7 @@ func (w *world) dies(at func(operation) bool) (dead bool) {
 // writesRun tells of an operation whether it writes runs of a job, and nothing of its gate.
 func writesRun(name string) func(operation) bool {
 	return func(op operation) bool {
-		return op.writes() && strings.Contains(op.text, "run#"+tenant+"#"+name) && !strings.Contains(op.text, "gate#")
+		return op.writes() && strings.Contains(op.text(), "run#"+tenant+"#"+name) && !strings.Contains(op.text(), "gate#")
 	}
 }
 

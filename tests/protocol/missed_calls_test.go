@@ -165,7 +165,7 @@ func TestC1_P7_AnEndThatIsOvertakenByOthersComesThrough(t *testing.T) {
 	recovers(w)
 	h, overtaken := w.host("acting"), 0
 	h.before = func(op operation) faulty.Fault {
-		if op.writes() && strings.Contains(op.text, "down#") && overtaken < 12 {
+		if op.writes() && strings.Contains(op.text(), "down#") && overtaken < 12 {
 			overtaken++
 			key := run.DownKey(tenant, "a")
 			items, err := w.kept.Get(context.Background(), key)

@@ -104,7 +104,7 @@ func (w *world) diesBehind(key string, do func(*host) error) {
 		if wrote {
 			return faulty.Fault{Refuse: errCrashed}
 		}
-		wrote = op.writes() && strings.Contains(op.text, key)
+		wrote = op.writes() && strings.Contains(op.text(), key)
 		return faulty.Fault{}
 	}
 	if err := do(h); err == nil || !wrote {

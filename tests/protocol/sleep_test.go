@@ -26,7 +26,7 @@ func TestP2_Fault12_Fault45_an_edit_that_slept_for_a_day_claims_nothing(t *testi
 				if op.n != k {
 					return faulty.Fault{}
 				}
-				slept, late = true, op.writes() && strings.Contains(op.text, "run#")
+				slept, late = true, op.writes() && strings.Contains(op.text(), "run#")
 				w.advance(5*time.Minute, 5*time.Second, "ticks")
 				before = len(w.starts)
 				w.elapsed += 26 * time.Hour

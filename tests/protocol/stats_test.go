@@ -273,8 +273,8 @@ func TestStatsHoldWhateverBreaks(t *testing.T) {
 					stop := breaks[kind](h, k, then)
 					h.before = func(op operation) (f faulty.Fault) {
 						if op.n == k {
-							last, met = op.text, true
-							counted = counted || op.writes() && strings.Contains(op.text, stats.Partition(tenant))
+							last, met = op.text(), true
+							counted = counted || op.writes() && strings.Contains(op.text(), stats.Partition(tenant))
 						}
 						return stop(op)
 					}

@@ -164,7 +164,7 @@ func TestP1_P9_Fault09_a_run_that_a_clock_ahead_has_put_is_listed_once_it_is_acc
 	h.skew = ahead
 	put := false
 	h.before = func(op operation) faulty.Fault {
-		if op.writes() && strings.Contains(op.text, "run#") {
+		if op.writes() && strings.Contains(op.text(), "run#") {
 			put = true
 			h.store.SetSkew(-ahead) // it learns of its clock by the answer
 		}

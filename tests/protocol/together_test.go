@@ -222,7 +222,7 @@ func (w *world) ending(decided, written time.Duration) {
 	w.elapsed += 10 * time.Millisecond
 	h, slept := w.host("slow"), false
 	h.before = func(op operation) faulty.Fault {
-		if op.writes() && writesRun("a#")(op) && strings.Contains(op.text, "due#") && !slept {
+		if op.writes() && writesRun("a#")(op) && strings.Contains(op.text(), "due#") && !slept {
 			slept = true
 			for w.elapsed < written {
 				w.elapsed = min(w.elapsed+time.Second, written)

@@ -33,7 +33,7 @@ func TestW1_W2_W3_W4_Scenario04_EveryOperationWithoutAnAnswer(t *testing.T) {
 							if op.n < k || op.n >= k+times {
 								return faulty.Fault{}
 							}
-							met += op.text + "; "
+							met += op.text() + "; "
 							return fault
 						}
 						f.work()

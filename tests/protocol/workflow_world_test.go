@@ -177,7 +177,7 @@ func (f *flowWorld) crashingAfter(n int, before func(operation) faulty.Fault) (m
 		if op.n < n {
 			return before(op)
 		}
-		once.Do(func() { at = op.text; close(gone) })
+		once.Do(func() { at = op.text(); close(gone) })
 		<-over
 		return faulty.Fault{Refuse: store.ErrClosed}
 	}

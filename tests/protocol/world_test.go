@@ -202,9 +202,16 @@ type host struct {
 // operation is one step of a host that others could see, or that sees others.
 type operation struct {
 	n    int
-	text string
 	call faulty.Call // zero for a message
 	sent *queue.Outgoing
+}
+
+// text is written for those that ask alone: most do not.
+func (o operation) text() string {
+	if o.sent != nil {
+		return "send"
+	}
+	return describe(o.call)
 }
 
 func (o operation) writes() bool {
@@ -224,7 +231,7 @@ func (w *world) host(name string) *host {
 	w.Cleanup(h.dies)
 	h.store = faulty.New(w.store, h.hook)
 	send := func(_ queue.Priority, m queue.Outgoing) (fate queuedFate) {
-		fault := h.ask(operation{text: "send", sent: &m})
+		fault := h.ask(operation{sent: &m})
 		fate.err, fate.drop = fault.Refuse, fault.Refuse != nil
 		if fault.Lose != nil {
 			fate.err = fault.Lose
@@ -269,7 +276,7 @@ func (h *host) hook(_ context.Context, c faulty.Call) faulty.Fault {
 	if idle(h.world, c) {
 		return faulty.Fault{}
 	}
-	return h.ask(operation{text: describe(c), call: c})
+	return h.ask(operation{call: c})
 }
 
 func (h *host) ask(op operation) faulty.Fault {
