@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,12 +30,12 @@ func newLeased(t *testing.T, hook faulty.Hook) *leased {
 	t.Helper()
 	over := faulty.New(memory.New(memory.Config{Now: time.Now}), hook)
 	l := &leased{now: time.UnixMilli(1_800_000_000_000)}
-	id := uint64(0)
+	var id atomic.Uint64
 	var err error
 	if l.Dispatcher, err = dispatch.New(dispatch.Config{
 		Store: over, Book: job.NewBook(over, job.Compile), Queues: map[string]queue.Queue{job.DefaultQueue: queuelocal.New(queuelocal.Config{})},
 		Layout: timer.Layout{Shards: 1}, Now: func() time.Time { return l.now }, Elapsed: func() time.Duration { return l.elapsed },
-		NewID: func() uint64 { id++; return id },
+		NewID: func() uint64 { return id.Add(1) },
 	}); err != nil {
 		t.Fatal(err)
 	}
