@@ -1,7 +1,7 @@
 // Days, weeks and definitions of a job: what the pages say is what the API counts.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { clean, close, come, deep, done, exec, once, Server, Visit } from './harness.mjs'
+import { clean, close, come, deep, done, exec, fetched, once, Server, Visit } from './harness.mjs'
 
 let server
 before(async () => {
@@ -67,7 +67,7 @@ deep('days that were too much at once are counted when somebody asks for it', as
   const { page } = v
   let asked = 0
   await page.route('**/v1/jobs/full/calendar?*', async (route) => {
-    const answer = await route.fetch()
+    const answer = await fetched(route)
     const body = await answer.json()
     asked++
     // Each answer counts 30 days, of 10 runs each.
@@ -155,13 +155,13 @@ test('what needs somebody is named on the overview, and each leads there', async
   const v = await Visit.to(undefined)
   const { page } = v
   await page.route('**/v1/jobs?*', async (route) => {
-    const answer = await route.fetch()
+    const answer = await fetched(route)
     const body = await answer.json()
     for (const j of body.items) if (j.name.startsWith('nine-')) Object.assign(j, { paused: true, status: { ...j.status, updated_at: new Date(Date.now() - 8 * 86_400_000).toISOString() } })
     await route.fulfill({ response: answer, json: body })
   })
   await page.route('**/v1/queues', async (route) => {
-    const answer = await route.fetch()
+    const answer = await fetched(route)
     const body = await answer.json()
     body.items[0].lacking = ['handler resize']
     await route.fulfill({ response: answer, json: body })

@@ -351,3 +351,10 @@ export async function done(v) {
   assert.deepEqual(await v.violations(), [])
   await v.end()
 }
+
+/** fetched has the server answer a request that a journey changes the answer of. A page that asks again names the answer that it has, and would get 304 and no body. */
+export function fetched(route) {
+  const headers = { ...route.request().headers() }
+  delete headers['if-none-match']
+  return route.fetch({ headers })
+}

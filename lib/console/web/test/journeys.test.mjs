@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { promisify } from 'node:util'
-import { belfry, close, done, exec, once, Server, shell, Visit } from './harness.mjs'
+import { belfry, close, done, exec, fetched, once, Server, shell, Visit } from './harness.mjs'
 
 after(close)
 
@@ -288,7 +288,7 @@ test('a run that is skipped for overlap leads to those in its way, and one that 
     const until = new Date(Date.now() + 3_600_000).toISOString()
     let other = { state: 'queued', reason: 'catch-up of a missed fire', waiting: [{ code: 'paced', text: 'It makes up for a missed fire.', until }] }
     await page.route('**/v1/runs/' + first, async (route) => {
-      const answer = await route.fetch()
+      const answer = await fetched(route)
       const run = await answer.json()
       await route.fulfill({ json: { ...run, attempt: 0, attempts: [], waiting: undefined, ...other } })
     })

@@ -1,11 +1,11 @@
 // Servers as there are: one that is busy, one where much is broken, one that is full.
-import { exec, once, shell } from './harness.mjs'
+import { exec, fetched, once, shell } from './harness.mjs'
 
 /** past answers for the counts of what is past as a server does that has run for days: one that has just begun has none. */
 export async function past(page) {
   const bounds = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000, 300000, 1800000, 3600000]
   await page.route('**/v1/stats?*', async (route) => {
-    const answer = await route.fetch()
+    const answer = await fetched(route)
     const body = await answer.json()
     const step = body.step_seconds * 1000
     const end = Date.parse(body.to) - 2 * step
