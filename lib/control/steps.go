@@ -65,12 +65,12 @@ func (s *Service) GraphOf(ctx context.Context, r run.Run) (Graph, bool, error) {
 			released[row.ID.Step] = row
 		}
 	}
-	return Graph{Run: r, Workflow: w, Definition: edition.Def.Target.Workflow, Steps: standOf(r, w, released)}, true, nil
+	return Graph{Run: r, Workflow: w, Definition: edition.Def.Target.Workflow, Steps: StandOf(r, w, released)}, true, nil
 }
 
-// standOf tells where the steps of a run stand, by those that were released, by path: by their rows, or as it follows from others. Nothing follows from a
+// StandOf tells where the steps of a run stand, by those that were released, by path: by their rows, or as it follows from others. Nothing follows from a
 // cancel. A step is cancelled for its whole run alone, so what it leaves undecided is never released either, and is cancelled with it: no step before it failed.
-func standOf(r run.Run, w *flow.Workflow, released map[string]run.Run) []Step {
+func StandOf(r run.Run, w *flow.Workflow, released map[string]run.Run) []Step {
 	steps := make([]Step, len(w.Nodes))
 	facts := make([]flow.Fact, len(w.Nodes))
 	for i := range w.Nodes {

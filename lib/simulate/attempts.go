@@ -3,6 +3,7 @@ package simulate
 import (
 	"container/heap"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,9 +41,10 @@ type attempt struct {
 type busy struct {
 	order []*attempt
 	byRun map[run.ID]*attempt
+	steps map[run.ID][]*attempt // of workflows' runs, those of their steps in the order in which they started
 }
 
-func (b *busy) init() { b.byRun = map[run.ID]*attempt{} }
+func (b *busy) init() { b.byRun, b.steps = map[run.ID]*attempt{}, map[run.ID][]*attempt{} }
 
 // first is when the next one is due, or never.
 func (b *busy) first() int64 {
@@ -64,6 +66,9 @@ func (b *busy) add(a *attempt) {
 	a.due = min(a.ends, a.renews)
 	heap.Push((*attempts)(&b.order), a)
 	b.byRun[a.claim.Run] = a
+	if id := a.claim.Run; id.IsStep() {
+		b.steps[id.Whole()] = append(b.steps[id.Whole()], a)
+	}
 }
 
 func (b *busy) moved(a *attempt, due int64) {
@@ -75,6 +80,12 @@ func (b *busy) remove(a *attempt) {
 	heap.Remove((*attempts)(&b.order), a.place)
 	if b.byRun[a.claim.Run] == a {
 		delete(b.byRun, a.claim.Run)
+	}
+	if id := a.claim.Run; id.IsStep() {
+		left := slices.DeleteFunc(b.steps[id.Whole()], func(other *attempt) bool { return other == a })
+		if b.steps[id.Whole()] = left; len(left) == 0 {
+			delete(b.steps, id.Whole())
+		}
 	}
 }
 
@@ -121,23 +132,49 @@ func (h *attempts) Pop() any {
 	return a
 }
 
-// branch names outcomes of a job, of which each attempt takes the next.
-type branch struct{ job, name string }
+// branch names outcomes of a job, or of a step as JOB/PATH, of which each attempt takes the next.
+type branch struct{ of, name string }
 
 // outcome takes the outcome of an attempt that starts.
-func (p *player) outcome(t worker.Task) Outcome {
-	of, ok := p.scenario.Outcomes[t.Job]
-	if !ok {
-		of = p.scenario.Outcomes["*"]
+func (p *player) outcome(ctx context.Context, id run.ID, t worker.Task) (Outcome, error) {
+	named := id.Job
+	if id.IsStep() {
+		named += "/" + id.Step
 	}
-	name, all := of.Branch(t.Payload, t.Attempt)
+	of, ok := p.scenario.Outcomes[named]
+	for _, wider := range []string{id.Job, "*"} {
+		if !ok {
+			of, ok = p.scenario.Outcomes[wider]
+		}
+	}
+	called := Called{Payload: t.Payload, Input: t.Payload, Attempt: t.Attempt}
+	if id.IsStep() && of.By.of == "payload" {
+		var err error
+		if called.Payload, err = p.payload(ctx, id.Whole()); err != nil {
+			return Outcome{}, err
+		}
+	}
+	name, all := of.Branch(called)
 	if len(all) == 0 {
-		return Outcome{}
+		return Outcome{}, nil
 	}
-	b := branch{t.Job, name}
+	b := branch{named, name}
 	n := p.taken[b]
 	p.taken[b]++
-	return all[min(n, len(all)-1)]
+	return all[min(n, len(all)-1)], nil
+}
+
+// payload is what a workflow's run brings.
+func (p *player) payload(ctx context.Context, id run.ID) (json.RawMessage, error) {
+	whole, err := p.dispatch.ReadRuns(ctx, []run.Run{{ID: id, Tenant: tenant}})
+	if err != nil {
+		return nil, fmt.Errorf("read the payload of run %s: %w", id, err)
+	}
+	ref, _, err := p.control.Payload(ctx, whole[0])
+	if err != nil {
+		return nil, fmt.Errorf("read the payload of run %s: %w", id, err)
+	}
+	return p.text(ctx, ref)
 }
 
 // take asks each pool in turn for one run that may be started, and starts it. It tells whether there was a message.
@@ -186,8 +223,15 @@ func (p *player) start(ctx context.Context, o lease.Offered) error {
 	if err != nil {
 		return fmt.Errorf("start run %s: %w", o.Run, err)
 	}
-	a := &attempt{task: task, claim: lease.Claim{Run: id, Fence: task.Fence, Holder: holder, Ticket: ticket}, outcome: p.outcome(task), order: p.starts,
+	outcome, err := p.outcome(ctx, id, task)
+	if err != nil {
+		return err
+	}
+	a := &attempt{task: task, claim: lease.Claim{Run: id, Fence: task.Fence, Holder: holder, Ticket: ticket}, outcome: outcome, order: p.starts,
 		pool: p.turn, started: p.now, renewed: p.now}
+	if id.IsStep() && task.Failure == nil {
+		p.ledger.handed(id, task.Payload)
+	}
 	takes := wholeMilliseconds(a.outcome.Takes)
 	if a.outcome.Never || takes > task.Timeout {
 		takes, a.timeout = task.Timeout, true
@@ -231,10 +275,21 @@ func (p *player) keep(ctx context.Context, a *attempt) error {
 	return p.mail[a.pool].keep(ctx, queue.MaxVisibility-time.Duration(p.now-a.started)*time.Millisecond)
 }
 
-// renewed has the lease of an attempt be what its worker has made it by now, before somebody looks at its run.
+// renewed has the leases of a run's attempt, and those of its steps, be what their workers have made them by now, before somebody looks at the run.
 func (p *player) renewed(ctx context.Context, id run.ID) error {
-	a := p.busy.byRun[id]
-	if a == nil || !p.up() || p.now-a.renewed < a.task.Lease.Milliseconds()/3 || a.crashes() && a.renews == never {
+	if a := p.busy.byRun[id]; a != nil {
+		return p.renewedBy(ctx, a)
+	}
+	for _, a := range slices.Clone(p.busy.steps[id]) {
+		if err := p.renewedBy(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *player) renewedBy(ctx context.Context, a *attempt) error {
+	if !p.up() || p.now-a.renewed < a.task.Lease.Milliseconds()/3 || a.crashes() && a.renews == never {
 		return nil
 	}
 	if err := p.renew(ctx, a); err != nil {
@@ -319,8 +374,13 @@ func (p *player) finish(ctx context.Context, a *attempt) error {
 	if err != nil && !errors.Is(err, worker.ErrFenced) {
 		return fmt.Errorf("finish run %s: %w", a.claim.Run, err)
 	}
-	if err == nil && end.Outcome == run.OutcomeFailed && a.outcome.Fails && !a.timeout {
-		p.ledger.code(a.claim.Run, a.task.Attempt, a.outcome.Code)
+	if err == nil && end.Outcome == run.OutcomeFailed {
+		switch {
+		case a.claim.Run.IsStep():
+			p.ledger.code(a.claim.Run, a.task.Attempt, end.Failure.Kind)
+		case a.outcome.Fails && !a.timeout:
+			p.ledger.code(a.claim.Run, a.task.Attempt, a.outcome.Code)
+		}
 	}
 	return nil
 }
@@ -337,7 +397,7 @@ func (p *player) end(ctx context.Context, a *attempt) (worker.End, error) {
 	case a.outcome.Fails:
 		failure = target.Reported(failureKind(a.task.Target, a.outcome.Code), a.outcome.Error, a.outcome.Permanent, 0)
 	default:
-		return worker.End{Outcome: run.OutcomeSucceeded, Result: target.Result{Body: a.outcome.Result, ContentType: "application/json"}}, nil
+		return worker.End{Outcome: run.OutcomeSucceeded, Result: a.result()}, nil
 	}
 	if !p.drawn {
 		wait, err := p.longestWait(ctx, a.claim.Run)
@@ -347,6 +407,19 @@ func (p *player) end(ctx context.Context, a *attempt) (worker.End, error) {
 		failure.RetryAfter = wait
 	}
 	return worker.End{Outcome: run.OutcomeFailed, Failure: failure}, nil
+}
+
+// result is what the target of an attempt answers. What steps behind a program read is what that has written: text.
+func (a *attempt) result() target.Result {
+	var written string
+	switch given := a.outcome.Result; {
+	case !a.claim.Run.IsStep() || a.task.Target.Exec == nil:
+		return target.Result{Body: given, ContentType: "application/json"}
+	case json.Unmarshal(given, &written) == nil:
+		return target.Result{Body: []byte(written)}
+	default:
+		return target.Result{Body: given}
+	}
 }
 
 // failureKind is how a failure begins: with the code that the scenario gives it, or else as those of the target in general do.
@@ -368,14 +441,14 @@ func failureKind(spec target.Spec, code string) string {
 
 // longestWait is the upper bound of the wait behind the failure of a run's attempt.
 func (p *player) longestWait(ctx context.Context, id run.ID) (time.Duration, error) {
-	known := p.ledger.runs[id]
-	edition, err := p.dispatch.Book.Edition(ctx, tenant, id.Job, known.generation)
+	generation, failures := p.ledger.failures(id)
+	edition, err := p.dispatch.EditionOf(ctx, run.Run{ID: id, Tenant: tenant, Generation: generation})
 	if errors.Is(err, job.ErrNotFound) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	_, most := edition.Def.Retry.Wait(known.failures + 1)
+	_, most := edition.Def.Retry.Wait(failures + 1)
 	return wholeMilliseconds(most), nil
 }

@@ -3,6 +3,7 @@ package simulate
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,8 +13,11 @@ import (
 )
 
 // Expectation is the part of a report that a scenario expects: of objects the fields that it has, of lists the first entries. null expects
-// nothing in that place, and an empty list an empty one.
-type Expectation struct{ part *manifest.Value }
+// nothing in that place, and an empty list an empty one. Steps may be named by their paths instead.
+type Expectation struct {
+	part   *manifest.Value
+	byPath map[*manifest.Value]bool // objects that name the entries of a list of steps
+}
 
 // Difference is something that a scenario expects and a report has otherwise.
 type Difference struct {
@@ -41,14 +45,15 @@ func (e *Expectation) Compare(report Report) (found []Difference, more int, err 
 	if err != nil {
 		return nil, 0, fmt.Errorf("report: %w", err)
 	}
-	c := comparison{}
+	c := comparison{byPath: e.byPath}
 	c.compare(e.part, values[0], "")
 	return c.found, c.more, nil
 }
 
 type comparison struct {
-	found []Difference
-	more  int // beyond invalid.Most
+	found  []Difference
+	more   int // beyond invalid.Most
+	byPath map[*manifest.Value]bool
 }
 
 // compare compares a part with what the report has there; got is nil where it has nothing.
@@ -60,6 +65,14 @@ func (c *comparison) compare(want, got *manifest.Value, at string) {
 	case want.Kind == manifest.Null:
 		if got != nil {
 			c.differ(want, got, at)
+		}
+	case c.byPath[want] && got != nil:
+		for _, m := range want.Members {
+			at, there := below(at, m.Name), (*manifest.Value)(nil)
+			if i := slices.IndexFunc(got.Items, func(s *manifest.Value) bool { return s.Member("path").Scalar == m.Name }); i >= 0 {
+				there = got.Items[i]
+			}
+			c.compare(m.Value, there, at)
 		}
 	case got == nil || want.Kind != got.Kind:
 		c.differ(want, got, at)

@@ -27,6 +27,9 @@ type form struct {
 	mistakes []Mistake
 	more     int      // beyond invalid.Most
 	unread   []string // fields of which nothing can be judged any more
+
+	paths  map[string]bool          // of the steps of the scenario's workflows, where an expectation names steps by them; nil where they are not known
+	byPath map[*manifest.Value]bool // the parts of an expectation that do
 }
 
 func (f *form) refuse(v *manifest.Value, at, format string, args ...any) {
@@ -291,7 +294,7 @@ var toCome = map[reflect.Type][]string{
 	reflect.TypeFor[wire.Job]():             {"deadline", "unique", "order_by", "pause_after", "max_runs"},
 	reflect.TypeFor[wire.GateDefinition]():  {"rate", "fair_by", "weights", "max_wait", "while_retrying", "open", "breaker", "pool", "key"},
 	reflect.TypeFor[schedule.Spec]():        {"exclude", "only"},
-	reflect.TypeFor[target.Spec]():          {"workflow", "callback"},
+	reflect.TypeFor[target.Spec]():          {"callback"},
 }
 
 func (f *form) object(v *manifest.Value, into reflect.Value, at string) {

@@ -36,6 +36,7 @@ func FuzzScenario(f *testing.F) {
 		whole, "start: 2026-01-05T00:00:00Z", `{"start": "2026-01-05T00:00:00Z", "jobs": {"a": {"target": {"handler": {"name": "x"}}}}, "script": [{"at": "0s", "do": "trigger", "runs": [{"job": "a"}]}]}`,
 		"start: 2026-01-05T00:00:00Z\nexpect: {runs: [null]}", "a: &a [*a]", "start: 2026-01-05T00:00:00Z\njobs: {a: {status: {}, schedule: null, target: {http: {url: \"http://a\", headers: {A: {secret: b}}}}}}",
 		"start: 2026-01-05T00:00:00Z\njobs: {a: {target: {exec: {argv: [a]}}, overlap: {policy: skip}, retry: {factor: 1.5}}}\noutcomes: {a: {by: .attempt, is: {\"1\": [{crashes: true}]}}}",
+		begin + nightly, begin + flowed("steps: {a: {fail: {}}, b: {needs: [a], rule: one_failed, "+h+", when: .input.n > 1}}, output: '${ .steps.b.result }'", "w/b: {by: .input.n, is: {\"3\": [{result: {a: 1}}]}}", "{at: 1s, do: cancel, job: w}"),
 		"start: 2026-01-05T00:00:00Z\nscript: [{at: 1s, do: clock, by: -2s}, {at: 1s, do: workers, n: 0}, {at: 2s, do: down, for: 1s}]",
 	} {
 		f.Add(text)

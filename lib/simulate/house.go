@@ -16,6 +16,7 @@ import (
 	bloblocal "github.com/belfry-scheduler/belfry/lib/blob/local"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/internal/virtual"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/lease"
@@ -48,7 +49,6 @@ type house struct {
 
 	pools     []string
 	announced []lease.Announced // of each pool
-	cancelled func(run.ID)      // is told of each cancel of a running run
 
 	// looked is told of each run that somebody is about to look at, whose lease is to be what its worker has made it by now.
 	looked func(context.Context, run.ID) error
@@ -67,7 +67,9 @@ type process struct {
 
 // build puts a house together, in which schedules fire up to an instant. The process dies at each cut-th write, 0 for never.
 func build(ctx context.Context, s Scenario, seed *uint64, until time.Time, cut int, looked func(context.Context, run.ID) error) (*house, error) {
-	h := &house{looked: looked, clock: virtual.NewClock(s.Start), diary: virtual.NewDiary(), drawn: seed != nil, jitter: jitter(seed), until: until, pools: poolsOf(s)}
+	h := &house{looked: looked, clock: virtual.NewClock(s.Start), diary: virtual.NewDiary(), drawn: seed != nil, jitter: jitter(seed), until: until}
+	var handlers []string
+	h.pools, handlers = needs(s)
 	h.ledger = newLedger(h.diary.Watch(memory.New(memory.Config{Now: h.expiry})), cut, h.clock.Now)
 	draws := rand.New(rand.NewPCG(1, 2))
 	if seed != nil {
@@ -81,7 +83,6 @@ func build(ctx context.Context, s Scenario, seed *uint64, until time.Time, cut i
 	}
 	var asked atomic.Uint64 // they are numbered: those of one instant are in the order in which they were asked for
 	h.ids = func() uint64 { return asked.Add(1) }
-	handlers := handlersOf(s)
 	for _, name := range h.pools {
 		h.announced = append(h.announced, lease.Announced{Worker: "worker", Queue: name, Handlers: handlers, HTTP: true, Exec: true, AWS: true, Email: true})
 	}
@@ -144,8 +145,7 @@ func (h *house) start() error {
 		return err
 	}
 	h.control, err = control.New(control.Config{Store: h.ledger, Blobs: h.blobs, Dispatch: h.dispatch, Now: h.clock.Now, NewID: h.ids, Log: log,
-		Can:       func(string, target.Spec) error { return nil },
-		Cancelled: func(_ string, id run.ID) { h.cancelled(id) },
+		Can: func(string, target.Spec) error { return nil },
 	})
 	return err
 }
@@ -166,26 +166,40 @@ func definitions(s Scenario) []Job {
 	return all
 }
 
-// poolsOf are the pools that definitions name.
-func poolsOf(s Scenario) []string {
-	names := map[string]bool{job.DefaultQueue: true}
-	for _, j := range definitions(s) {
-		if name := j.Definition.Queue; name != "" {
-			names[name] = true
+// needs are the pools that definitions name, those of steps among them, and the handlers.
+func needs(s Scenario) (pools, handlers []string) {
+	queues, named := map[string]bool{job.DefaultQueue: true}, map[string]bool{}
+	need := func(queue string, spec target.Spec) {
+		if queue != "" {
+			queues[queue] = true
+		}
+		if spec.Handler != nil {
+			named[spec.Handler.Name] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(names))
+	for _, j := range definitions(s) {
+		need(j.Definition.Queue, j.Definition.Target)
+		if w := workflowOf(j.Definition); w != nil {
+			for i := range w.Nodes {
+				if t := w.Nodes[i].Task; t != nil {
+					need(t.Queue, t.Target)
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(queues)), slices.Sorted(maps.Keys(named))
 }
 
-// handlersOf are the handlers that definitions name.
-func handlersOf(s Scenario) []string {
-	names := map[string]bool{}
-	for _, j := range definitions(s) {
-		if h := j.Definition.Target.Handler; h != nil {
-			names[h.Name] = true
-		}
+// workflowOf is the workflow of a definition that was checked, nil for one with another target.
+func workflowOf(def job.Definition) *flow.Workflow {
+	if def.Target.Workflow == nil {
+		return nil
 	}
-	return slices.Sorted(maps.Keys(names))
+	w, err := flow.Read(def.Target.Workflow)
+	if err != nil {
+		return nil
+	}
+	return w
 }
 
 // firesLater tells whether a job would fire behind the end of the schedules' time.

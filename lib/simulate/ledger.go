@@ -11,7 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -37,6 +39,14 @@ type ledger struct {
 	moved time.Time            // when a run went on for the last time, or somebody did something
 	gates map[store.Key][]byte // of each gate, as it was written last
 	units map[string]int       // by gate that jobs name: how much of its limit was taken at once, at most
+
+	nodes int   // of the workflows of all runs that have begun
+	data  int64 // bytes of results and inputs
+
+	// What the player has still to heed:
+	begun   []*account // workflows' runs that have begun
+	stopped []run.ID   // runs and steps with an attempt under way, which are to stop
+	kept    []string   // blobs of results
 }
 
 // account is what is known of a run. Times are Unix ms, 0 for none.
@@ -59,7 +69,20 @@ type account struct {
 	through    int64  // of a stretch of missed fires
 	count      int
 	progress   bool
+	stops      bool
 	callback   bool
+
+	// Of a workflow's run that has begun:
+	head     run.Run
+	workflow *flow.Workflow
+	steps    map[string]*step // that stand somewhere, by their paths
+}
+
+// step is what is known of a step of a workflow's run.
+type step struct {
+	row      run.Run
+	attempts []try
+	input    json.RawMessage // what its target was handed
 }
 
 type try struct {
@@ -224,22 +247,22 @@ func (l *ledger) inTheWay(r run.Run) (ids []string) {
 
 // noteRun takes what was written of a run.
 func (l *ledger) noteRun(op *store.Op) {
-	if op.Kind != store.Put || !strings.HasPrefix(op.Key.Partition, "run#") {
+	if op.Kind != store.Put {
 		return
 	}
-	parts := strings.Split(op.Key.Partition, "#")
-	if len(parts) != 4 {
+	of, id, ok := run.IDFromKey(op.Key)
+	if !ok {
 		return
 	}
-	id, err := run.IDFromSort(parts[2], op.Key.Sort)
-	if err != nil {
-		return
-	}
-	r, ok, err := run.FromItem(parts[1], id, store.Item{Key: op.Key, Version: 1, Value: op.Value})
+	r, ok, err := run.FromItem(of, id, store.Item{Key: op.Key, Version: 1, Value: op.Value})
 	if err != nil || !ok {
 		return
 	}
-	a := l.runs[id]
+	a := l.runs[id.Whole()]
+	if id.IsStep() {
+		l.noteStep(a, r)
+		return
+	}
 	if a == nil {
 		a = &account{id: id}
 		l.runs[id] = a
@@ -247,6 +270,18 @@ func (l *ledger) noteRun(op *store.Op) {
 		l.states[a.state]--
 	}
 	l.states[r.State]++
+	l.noteResult(a.result, r.Result)
+	if stopping := stops(r); stopping != a.stops {
+		if a.stops = stopping; stopping {
+			l.stopped = append(l.stopped, id)
+		}
+	}
+	if r.Heads() && a.steps == nil {
+		l.begun, a.steps = append(l.begun, a), map[string]*step{}
+	}
+	if a.steps != nil {
+		a.head = r
+	}
 	if lined := l.lined[id] != nil; r.State != a.state || r.Waits() != lined {
 		l.moved = l.now()
 	}
@@ -260,7 +295,7 @@ func (l *ledger) noteRun(op *store.Op) {
 		a.through, a.count = max(r.Through, id.Nominal), max(r.Count, 1)
 	}
 	for _, one := range r.Attempts {
-		a.try(one)
+		a.attempts = tried(a.attempts, one)
 	}
 	l.wait(a, r)
 	switch progress := r.State == run.Running || a.progress && (r.State == run.Retrying || r.State == run.Queued); {
@@ -272,6 +307,59 @@ func (l *ledger) noteRun(op *store.Op) {
 		a.progress = false
 		l.progress[id.Job]--
 	}
+}
+
+// noteStep takes what was written of a step of a run.
+func (l *ledger) noteStep(of *account, r run.Run) {
+	if of == nil || of.steps == nil {
+		return
+	}
+	s := of.steps[r.ID.Step]
+	if s == nil {
+		s = &step{}
+		of.steps[r.ID.Step] = s
+	}
+	l.noteResult(s.row.Result, r.Result)
+	if stops(r) && !stops(s.row) {
+		l.stopped = append(l.stopped, r.ID)
+	}
+	s.row = r
+	for _, one := range r.Attempts {
+		s.attempts = tried(s.attempts, one)
+	}
+}
+
+// stops tells whether an attempt is under way that is to stop.
+func stops(r run.Run) bool { return r.Cancel && r.State == run.Running }
+
+// noteResult counts a result that was written. How large one is that stands in a blob, the player is to find out.
+func (l *ledger) noteResult(before, now run.Ref) {
+	switch {
+	case now.Blob != "" && now.Blob != before.Blob:
+		l.kept = append(l.kept, now.Blob)
+	case len(before.Inline) == 0:
+		l.data += int64(len(now.Inline))
+	}
+}
+
+// handed notes what the target of a step is handed, at its first attempt: it is the same at each.
+func (l *ledger) handed(id run.ID, input json.RawMessage) {
+	s := l.runs[id.Whole()].steps[id.Step]
+	if s.input != nil || len(input) == 0 || len(input) > job.MaxPayload {
+		return
+	}
+	s.input, _ = run.ShownResult(input, "application/json", false) // it may be a text that another step gave
+	l.data += int64(len(s.input))
+}
+
+// failures are those of a run or step that its retries count, and the generation of its definition.
+func (l *ledger) failures(id run.ID) (generation int64, failures int) {
+	a := l.runs[id.Whole()]
+	if id.IsStep() {
+		row := a.steps[id.Step].row
+		return row.Generation, row.Failures
+	}
+	return a.generation, a.failures
 }
 
 // wait takes what a run's record says of its wait in line.
@@ -297,28 +385,33 @@ func (p *player) shown(ctx context.Context, a *account) run.State {
 	return p.control.Shown(ctx, run.Run{ID: a.id, Tenant: tenant, State: a.state, Generation: a.generation, NextAt: a.next})
 }
 
-// try takes an attempt as its run's record has it. Records shorten the errors of those that have ended before.
-func (a *account) try(one run.Attempt) {
-	i := slices.IndexFunc(a.attempts, func(t try) bool { return t.Number == one.Number })
+// tried takes an attempt as the record has it among those before. Records shorten the errors of those that have ended before.
+func tried(attempts []try, one run.Attempt) []try {
+	i := slices.IndexFunc(attempts, func(t try) bool { return t.Number == one.Number })
 	switch {
 	case i < 0:
-		a.attempts = append(a.attempts, try{Attempt: one})
-	case a.attempts[i].Ended == 0:
-		a.attempts[i].Attempt = one
+		return append(attempts, try{Attempt: one})
+	case attempts[i].Ended == 0:
+		attempts[i].Attempt = one
 	}
+	return attempts
 }
 
 // code notes the code of a failed attempt, "" for none.
 func (l *ledger) code(id run.ID, number int, code string) {
-	for i := range l.runs[id].attempts {
-		if t := &l.runs[id].attempts[i]; t.Number == number {
+	attempts := l.runs[id.Whole()].attempts
+	if id.IsStep() {
+		attempts = l.runs[id.Whole()].steps[id.Step].attempts
+	}
+	for i := range attempts {
+		if t := &attempts[i]; t.Number == number {
 			t.code = code
 		}
 	}
 }
 
-// count is how many runs there are, with those that were skipped.
-func (l *ledger) count() int { return len(l.runs) - l.states[run.Fenced] }
+// count is how many runs there are, with those that were skipped, and steps of those that have begun.
+func (l *ledger) count() int { return len(l.runs) - l.states[run.Fenced] + l.nodes }
 
 // unended is how many runs have not ended.
 func (l *ledger) unended() int {
@@ -378,7 +471,7 @@ func (p *player) report(ctx context.Context) (Report, error) {
 
 func (p *player) reported(ctx context.Context, a *account) (Run, error) {
 	r := Run{ID: a.id.String(), Job: a.id.Job, Trigger: run.BySchedule.String(), NominalTime: a.id.Time(), State: p.shown(ctx, a).String(), Reason: a.reason,
-		EndedAt: instant(a.ended), Waits: slices.Clone(a.waits), Attempts: make([]Attempt, len(a.attempts))}
+		EndedAt: instant(a.ended), Waits: slices.Clone(a.waits), Attempts: reportedTries(a.attempts)}
 	switch {
 	case a.callback:
 		r.Trigger = run.ByCallback
@@ -388,22 +481,18 @@ func (p *player) reported(ctx context.Context, a *account) (Run, error) {
 	if as, ok := p.as[a.id]; ok {
 		r.As = &as
 	}
-	for i, t := range a.attempts {
-		r.Attempts[i] = Attempt{Attempt: t.Number, StartedAt: time.UnixMilli(t.Started).UTC(), EndedAt: instant(t.Ended), Outcome: t.Outcome.String(),
-			Error: t.Error, Code: t.code}
-	}
-	if len(r.Attempts) > 0 {
+	switch {
+	case len(r.Attempts) > 0:
 		r.StartedAt = &r.Attempts[0].StartedAt
+	case a.workflow != nil:
+		r.StartedAt = instant(a.head.Started)
 	}
-	text := a.result.Inline
-	if a.result.Blob != "" {
-		var err error
-		if text, err = p.blobs.Get(ctx, tenant, a.result.Blob); err != nil {
-			return Run{}, err
-		}
+	var err error
+	if r.Steps, err = p.stepsOf(ctx, a); err != nil {
+		return Run{}, err
 	}
-	if len(text) > 0 {
-		r.Result = json.RawMessage(text)
+	if r.Result, err = p.result(ctx, a.result); err != nil {
+		return Run{}, err
 	}
 	if !a.why.IsZero() {
 		r.Why = wire.NewWhy(a.why.Code, a.why.Gate, a.key, a.why.Policy, a.why.InTheWay, a.reason)

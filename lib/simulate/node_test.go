@@ -40,7 +40,7 @@ type server struct {
 
 // handle is what a target does in one attempt.
 func (s *server) handle(ctx context.Context, call target.Call) (target.Result, error) {
-	_, outcomes := s.play.Outcomes[call.Job].Branch(call.Payload, call.Attempt)
+	_, outcomes := s.play.Outcomes[call.Job].Branch(simulate.Called{Payload: call.Payload, Attempt: call.Attempt})
 	s.mu.Lock()
 	o := outcomes[min(s.taken[call.Job], len(outcomes)-1)]
 	s.taken[call.Job]++

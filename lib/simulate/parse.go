@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -82,8 +83,12 @@ func read(root *manifest.Value) (Scenario, error) {
 		}
 	}
 	if expected := root.Member("expect"); expected != nil && expected.Kind != manifest.Null {
+		f.byPath = map[*manifest.Value]bool{}
+		if err == nil {
+			f.paths = paths(s)
+		}
 		f.expected(expected, reflect.TypeFor[Report](), "expect")
-		s.Expect = &Expectation{expected}
+		s.Expect = &Expectation{expected, f.byPath}
 	}
 	if len(f.mistakes) > 0 {
 		slices.SortStableFunc(f.mistakes, func(a, b Mistake) int { return cmp.Compare(a.Line, b.Line) })
@@ -97,6 +102,19 @@ func messageOf(e *invalid.Error) string {
 	without := *e
 	without.Field = ""
 	return without.Error()
+}
+
+// paths are those of the steps of all workflows that a scenario has.
+func paths(s Scenario) map[string]bool {
+	all := map[string]bool{}
+	for _, j := range definitions(s) {
+		if w := workflowOf(j.Definition); w != nil {
+			for i := range w.Nodes {
+				all[w.Nodes[i].Path] = true
+			}
+		}
+	}
+	return all
 }
 
 // expected refuses names that a report does not have: with null, such a typing error would hold for ever.
@@ -118,6 +136,15 @@ func (f *form) expected(v *manifest.Value, of reflect.Type, at string) {
 	case of.Kind() == reflect.Map && v.Kind == manifest.Object:
 		for _, m := range v.Members {
 			f.expected(m.Value, of.Elem(), below(at, m.Name))
+		}
+	case of == reflect.TypeFor[[]Step]() && v.Kind == manifest.Object:
+		f.byPath[v] = true
+		for _, m := range v.Members {
+			where := below(at, m.Name)
+			if f.paths != nil && !f.paths[m.Name] {
+				f.tell(m.Line, where, "no workflow of this scenario has such a step"+meant(m.Name, slices.Sorted(maps.Keys(f.paths))))
+			}
+			f.expected(m.Value, of.Elem(), where)
 		}
 	case of.Kind() == reflect.Slice && v.Kind == manifest.Array:
 		for i, item := range v.Items {

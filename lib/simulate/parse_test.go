@@ -83,7 +83,7 @@ func TestAPayloadChoosesOutcomes(t *testing.T) {
 		`{"customer":"acme"}`: "is acme", `{"customer":7}`: "is 7", `{"customer":"7"}`: "is 7", `{"customer":"other"}`: "else",
 		`{"customer":null}`: "else", `{}`: "else", `[]`: "else", `7`: "else", ``: "else", `{"customer":{"acme":1}}`: "else",
 	} {
-		if got, list := s.Outcomes["mail"].Branch(json.RawMessage(payload), 1); got != want || len(list) != 1 {
+		if got, list := s.Outcomes["mail"].Branch(simulate.Called{Payload: json.RawMessage(payload), Attempt: 1}); got != want || len(list) != 1 {
 			t.Errorf("%s: branch %q, %d outcomes; want %q", payload, got, len(list), want)
 		}
 	}
@@ -91,10 +91,10 @@ func TestAPayloadChoosesOutcomes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := byAttempt.Outcomes["a"].Branch(nil, 2); got != "is 2" {
+	if got, _ := byAttempt.Outcomes["a"].Branch(simulate.Called{Attempt: 2}); got != "is 2" {
 		t.Errorf("attempt 2: %q", got)
 	}
-	if got, list := byAttempt.Outcomes["a"].Branch(nil, 1); got != "else" || list != nil {
+	if got, list := byAttempt.Outcomes["a"].Branch(simulate.Called{Attempt: 1}); got != "else" || list != nil {
 		t.Errorf("attempt 1: %q, %v", got, list)
 	}
 }
@@ -128,7 +128,6 @@ func TestMistakesAreNamedByLineAndField(t *testing.T) {
 		"a gate's name":             {"start: 2026-01-05T00:00:00Z\ngates: {\"job:a\": {limit: 1}}", `line 2: gates.job:a: got "job:a", want 1 to 64 letters`},
 		"a gate of another name":    {"start: 2026-01-05T00:00:00Z\ngates: {a: {name: b, limit: 1}}", `line 2: gates.a.name: got "b", want "a"`},
 		"calendars":                 {"start: 2026-01-05T00:00:00Z\ncalendars: {}", "line 2: calendars: not built yet"},
-		"a workflow":                {"start: 2026-01-05T00:00:00Z\njobs:\n  a: {target: {workflow: {steps: {x: {pass: {}}}}}}", "line 3: jobs.a.target.workflow: want another target: scenarios do not play workflows yet"},
 		"a job without a target":    {"start: 2026-01-05T00:00:00Z\njobs:\n  a: {timeout: 1h}", "line 3: jobs.a.target: missing"},
 		"a job's field":             {"start: 2026-01-05T00:00:00Z\njobs:\n  a: {target: {handler: {name: x}}, timout: 1h}", `line 3: jobs.a.timout: unknown field; did you mean "timeout"?`},
 		"a job's cron":              {"start: 2026-01-05T00:00:00Z\njobs:\n  a:\n    target: {handler: {name: x}}\n    schedule: {cron: \"61 * * * *\"}", "line 5: jobs.a.schedule.cron: got"},
@@ -147,7 +146,7 @@ func TestMistakesAreNamedByLineAndField(t *testing.T) {
 		"a job that never fires":    {"start: 2026-01-05T00:00:00Z\njobs: {a: {target: {handler: {name: x}}, schedule: {at: \"2025-01-05T00:00:00Z\"}}}", "line 2: jobs.a.schedule: want a fire after start"},
 		"a job twice":               {"start: 2026-01-05T00:00:00Z\njobs:\n  a: {}\n  a: {}", "line 4: a: given twice; first in line 3"},
 		"outcomes of no job":        {"start: 2026-01-05T00:00:00Z\njobs: {report: {target: {handler: {name: x}}}}\noutcomes: {reprot: [{}]}", `line 3: outcomes.reprot: got "reprot", want the name of a job of this scenario, or * for all others; did you mean "report"?`},
-		"outcomes of a step":        {"start: 2026-01-05T00:00:00Z" + job + "\noutcomes: {a/load: [{}]}", "line 3: outcomes.a/load: got \"a/load\", want the name of a job; outcomes of steps are not built yet"},
+		"outcomes of a step":        {"start: 2026-01-05T00:00:00Z" + job + "\noutcomes: {a/load: [{}]}", "line 3: outcomes.a/load: got \"a/load\", want the name of a job alone: a has no steps that call a target"},
 		"no outcomes":               {"start: 2026-01-05T00:00:00Z" + job + "\noutcomes: {a: []}", "line 3: outcomes.a: want at least one outcome"},
 		"outcomes as text":          {"start: 2026-01-05T00:00:00Z" + job + "\noutcomes: {a: ok}", "line 3: outcomes.a: got text, want a list of outcomes"},
 		"an outcome's field":        {"start: 2026-01-05T00:00:00Z" + job + "\noutcomes: {a: [{take: 1s}]}", `line 3: outcomes.a[0].take: unknown field; did you mean "takes"?`},

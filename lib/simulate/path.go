@@ -9,22 +9,29 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
 
-// Path is where a choice of outcomes looks: .attempt, or a member of the payload such as .payload.customer.name. The zero value is nowhere.
+// Path is where a choice of outcomes looks: .attempt, or a member of the payload or input such as .payload.customer.name. The zero value is nowhere.
 type Path struct {
-	attempt bool
-	payload []string // the members to go down; nil where the path is not of the payload
+	of      string   // attempt, payload or input; "" where the path is nowhere
+	members []string // to go down
 }
 
-func (p Path) isZero() bool { return !p.attempt && p.payload == nil }
+func (p Path) isZero() bool { return p.of == "" }
 
-var step = regexp.MustCompile(`^\.[A-Za-z_][A-Za-z0-9_]*`)
+// Called is what a choice of outcomes sees of an attempt.
+type Called struct {
+	Payload json.RawMessage // of the run; of a step, of the run that it is of
+	Input   json.RawMessage // what the target is handed: of a run its payload
+	Attempt int             // counted from 1
+}
+
+var member = regexp.MustCompile(`^\.[A-Za-z_][A-Za-z0-9_]*`)
 
 // parsePath reads what the field by has.
 func parsePath(text string) (Path, error) {
 	names := []string{}
 	rest := text
 	for rest != "" {
-		name := step.FindString(rest)
+		name := member.FindString(rest)
 		if name == "" {
 			break
 		}
@@ -32,27 +39,30 @@ func parsePath(text string) (Path, error) {
 	}
 	switch {
 	case rest == "" && len(names) == 1 && names[0] == "attempt":
-		return Path{attempt: true}, nil
-	case rest == "" && len(names) > 0 && names[0] == "payload":
-		return Path{payload: names[1:]}, nil
-	case len(names) > 0 && (names[0] == "input" || names[0] == "item" || names[0] == "index" || names[0] == "iteration"):
-		return Path{}, invalid.Field("by", text, ".attempt or a path in .payload; what steps see is not built yet")
-	case len(names) > 0 && names[0] == "payload":
+		return Path{of: "attempt"}, nil
+	case rest == "" && len(names) > 0 && (names[0] == "payload" || names[0] == "input"):
+		return Path{of: names[0], members: names[1:]}, nil
+	case len(names) > 0 && (names[0] == "item" || names[0] == "index" || names[0] == "iteration"):
+		return Path{}, invalid.Field("by", text, ".attempt or a path in .payload or .input; steps that are repeated are not built yet")
+	case len(names) > 0 && (names[0] == "payload" || names[0] == "input"):
 		return Path{}, invalid.Field("by", text, "a path such as .payload.customer.name; other expressions are not built yet")
 	}
-	return Path{}, invalid.Field("by", text, ".attempt, or a path in the payload such as .payload.customer")
+	return Path{}, invalid.Field("by", text, ".attempt, or a path in the payload or input such as .payload.customer")
 }
 
 // text gives what the path finds as text: a text's characters, or else its JSON. It is false where there is nothing, or null.
-func (p Path) text(payload json.RawMessage, attempt int) (string, bool) {
+func (p Path) text(c Called) (string, bool) {
+	at := c.Payload
 	switch {
-	case p.attempt:
-		return strconv.Itoa(attempt), true
-	case p.payload == nil || len(payload) == 0:
+	case p.of == "attempt":
+		return strconv.Itoa(c.Attempt), true
+	case p.of == "input":
+		at = c.Input
+	}
+	if p.isZero() || len(at) == 0 {
 		return "", false
 	}
-	at := payload
-	for _, name := range p.payload {
+	for _, name := range p.members {
 		var object map[string]json.RawMessage
 		if json.Unmarshal(at, &object) != nil {
 			return "", false

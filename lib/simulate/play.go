@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/internal/virtual"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -19,8 +20,9 @@ type Options struct {
 	// Seed draws jitter and the waits between attempts. Default: nil, where each is as long as it may be
 	Seed *uint64
 
-	Runs     int           // how many runs there may be, skipped ones included. Default: DefaultRuns
+	Runs     int           // how many runs there may be, skipped ones included, and steps of those that have begun. Default: DefaultRuns
 	Attempts int           // how many attempts there may be. Default: DefaultAttempts
+	Data     int64         // bytes of results and of inputs of steps that there may be. Default: DefaultData
 	Span     time.Duration // how long a scenario without Until lasts. Default: OpenSpan
 
 	// Cut kills and recovers the server behind every so many writes, LeastCut or more: what becomes of runs stays the same, though some may start
@@ -35,6 +37,7 @@ type Options struct {
 const (
 	DefaultRuns     = 1_000_000
 	DefaultAttempts = 2_000_000
+	DefaultData     = 4 << 30
 )
 
 // LeastCut is the least that Options.Cut may be: a pass of a tick has some writes that it makes again each time, and is to come further than these.
@@ -67,6 +70,8 @@ type player struct {
 	names  map[string]run.ID
 	as     map[run.ID]string
 
+	workflows map[edition]*flow.Workflow // of runs that have begun
+
 	down   int64       // until when there is no tick, no worker and no API; 0: there are
 	passed int64       // when ticks made their last pass, by the hosts' clocks; 0: a moment ago
 	owed   bool        // a pass is to be made, whatever is due
@@ -86,6 +91,9 @@ func Play(ctx context.Context, s Scenario, o Options) (Report, error) {
 	if o.Attempts == 0 {
 		o.Attempts = DefaultAttempts
 	}
+	if o.Data == 0 {
+		o.Data = DefaultData
+	}
 	if o.Span == 0 {
 		o.Span = OpenSpan
 	}
@@ -97,7 +105,7 @@ func Play(ctx context.Context, s Scenario, o Options) (Report, error) {
 		until = s.Start.Add(o.Span)
 	}
 	p := &player{scenario: s, options: o, limit: until.UnixMilli(), now: s.Start.UnixMilli(), workers: s.Workers, taken: map[branch]int{},
-		names: map[string]run.ID{}, as: map[run.ID]string{}, looks: map[string]*Report{}, refused: []Refusal{}}
+		names: map[string]run.ID{}, as: map[run.ID]string{}, workflows: map[edition]*flow.Workflow{}, looks: map[string]*Report{}, refused: []Refusal{}}
 	p.busy.init()
 	p.script = slices.Clone(s.Script)
 	slices.SortStableFunc(p.script, func(a, b Line) int { return a.At.Compare(b.At) })
@@ -105,7 +113,6 @@ func Play(ctx context.Context, s Scenario, o Options) (Report, error) {
 	if p.house, err = build(ctx, s, o.Seed, until, o.Cut, p.renewed); err != nil {
 		return Report{}, fmt.Errorf("simulate: %w", err)
 	}
-	p.cancelled = p.busy.hasten
 	defer p.house.close()
 	stopped, err := p.play(ctx)
 	if err != nil {
@@ -160,6 +167,8 @@ func (p *player) bounded() *Stopped {
 		return p.stop(BoundRuns, strconv.Itoa(p.options.Runs))
 	case p.starts > p.options.Attempts:
 		return p.stop(BoundAttempts, strconv.Itoa(p.options.Attempts))
+	case p.ledger.data > p.options.Data:
+		return p.stop(BoundData, strconv.FormatInt(p.options.Data, 10))
 	}
 	return nil
 }
@@ -261,6 +270,9 @@ func (p *player) instant(ctx context.Context) error {
 func (p *player) settle(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := p.heed(ctx); err != nil || p.ledger.data > p.options.Data {
 			return err
 		}
 		if a := p.busy.due(p.now); a != nil {

@@ -15,10 +15,13 @@ type (
 	Run     = wire.SimulatedRun
 	Wait    = wire.SimulatedWait
 	Attempt = wire.SimulatedAttempt
-	Stretch = wire.SimulationMissed
-	Most    = wire.SimulationMost
-	Refusal = wire.SimulationRefused
-	Stopped = wire.SimulationStopped
+	Step    = wire.SimulatedStep
+
+	StepError = wire.SimulatedStepError
+	Stretch   = wire.SimulationMissed
+	Most      = wire.SimulationMost
+	Refusal   = wire.SimulationRefused
+	Stopped   = wire.SimulationStopped
 )
 
 // Names are what a table calls runs, by their IDs: as the script names them.
@@ -68,6 +71,7 @@ const (
 	BoundRuns     = "runs"
 	BoundAttempts = "attempts"
 	BoundSpan     = "span" // of a scenario without until
+	BoundData     = "data"
 )
 
 // Last is when the last thing in a report happened, the zero time where nothing did.
@@ -78,12 +82,19 @@ func Last(r Report) time.Time {
 			last = *at
 		}
 	}
+	of := func(attempts []Attempt) {
+		for k := range attempts {
+			later(&attempts[k].StartedAt)
+			later(attempts[k].EndedAt)
+		}
+	}
 	for i := range r.Runs {
 		later(&r.Runs[i].NominalTime)
 		later(r.Runs[i].EndedAt)
-		for k := range r.Runs[i].Attempts {
-			later(&r.Runs[i].Attempts[k].StartedAt)
-			later(r.Runs[i].Attempts[k].EndedAt)
+		of(r.Runs[i].Attempts)
+		for k := range r.Runs[i].Steps {
+			later(r.Runs[i].Steps[k].EndedAt)
+			of(r.Runs[i].Steps[k].Attempts)
 		}
 	}
 	for i := range r.Skipped {

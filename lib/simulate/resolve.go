@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -27,12 +28,12 @@ var (
 // Resolve makes a scenario of its document, whose fields have the form that the API describes. The error is joined *invalid.Errors, that
 // name each field that is wrong.
 func Resolve(document wire.Scenario) (Scenario, error) {
-	r := &resolver{document: document}
+	r := &resolver{document: document, steps: map[string]bool{}, unread: map[string]bool{}}
 	r.clock()
 	r.gates()
 	r.jobs()
-	r.outcomes()
 	r.script()
+	r.outcomes()
 	return r.Scenario, errors.Join(r.wrong...)
 }
 
@@ -40,7 +41,9 @@ type resolver struct {
 	Scenario
 	document wire.Scenario
 	wrong    []error
-	compared int // names with one that is wrong, so far
+	compared int             // names with one that is wrong, so far
+	steps    map[string]bool // JOB/PATH of each step of the workflows that calls a target
+	unread   map[string]bool // jobs of whose steps nothing is known, since a workflow of theirs is wrong
 }
 
 func (r *resolver) refuse(err error) {
@@ -118,13 +121,27 @@ func (r *resolver) length(field, text string) (time.Duration, bool) {
 // anyQueue takes every name that a queue may have: a scenario has no servers.
 func anyQueue(name string) bool { return job.ValidName(name) == nil }
 
-// judged gives what is wrong with a job of a scenario, and its schedule.
-func judged(def job.Definition) (*schedule.Schedule, error) {
+// judged gives what is wrong with a job of a scenario, and its schedule. It notes the steps of a workflow.
+func (r *resolver) judged(name string, def job.Definition) (*schedule.Schedule, error) {
 	compiled, err := def.WithDefaults().Validate(anyQueue)
-	if def.Target.Workflow != nil {
-		err = errors.Join(err, invalid.Missing("target.workflow", "another target: scenarios do not play workflows yet; belfry workflow simulate plays one by itself"))
+	if def.Target.Workflow == nil {
+		return compiled, err
 	}
-	return compiled, err
+	if err != nil { // as in the API, what is wrong with the job is told first
+		r.unread[name] = true
+		return compiled, err
+	}
+	w, err := flow.CheckTarget(def.Target.Workflow, def.Queue, flow.AnyQueue)
+	if err != nil {
+		r.unread[name] = true
+		return compiled, err
+	}
+	for i := range w.Nodes {
+		if w.Nodes[i].Task != nil {
+			r.steps[name+"/"+w.Nodes[i].Path] = true
+		}
+	}
+	return compiled, nil
 }
 
 func (r *resolver) gates() {
@@ -172,7 +189,7 @@ func (r *resolver) jobs() {
 		}
 		def := r.document.Jobs[name].Definition
 		r.refuse(invalid.Under(field, r.document.Jobs[name].Called(name)))
-		compiled, err := judged(def)
+		compiled, err := r.judged(name, def)
 		r.refuse(invalid.Under(field, err))
 		r.passes(field, def)
 		if err == nil && compiled != nil && !r.Start.IsZero() {
@@ -243,12 +260,8 @@ func (r *resolver) outcomes() {
 	for _, name := range slices.Sorted(maps.Keys(r.document.Outcomes)) {
 		field := "outcomes." + name
 		given := r.document.Outcomes[name]
-		switch {
-		case strings.ContainsAny(name, "/!"):
-			r.refuse(invalid.Field(field, name, "the name of a job; outcomes of steps are not built yet"))
-			continue
-		case name != "*" && !slices.Contains(names, name):
-			r.refuse(invalid.Field(field, name, "the name of a job of this scenario, or * for all others"+r.meant(name, names)))
+		if want := r.unnamed(name, names); want != "" {
+			r.refuse(invalid.Field(field, name, want))
 			continue
 		}
 		for _, list := range given.Is {
@@ -260,6 +273,34 @@ func (r *resolver) outcomes() {
 		}
 		r.Outcomes[name] = r.branches(field, given)
 	}
+}
+
+// unnamed says what would be right where outcomes are for nothing that a scenario has, "" where they are. names are those of jobs.
+func (r *resolver) unnamed(name string, names []string) string {
+	of, _, step := strings.Cut(name, "/")
+	switch {
+	case name == "*" || !step && slices.Contains(names, name):
+		return ""
+	case !step:
+		return "the name of a job of this scenario, or * for all others" + r.meant(name, names)
+	case !slices.Contains(names, of):
+		return "a step of a job of this scenario" + r.meant(of, names)
+	case r.steps[name] || r.unread[of]:
+		return ""
+	case strings.Contains(name, "!"):
+		return "a step; what undoes one is not built yet"
+	}
+	var steps []string
+	for known := range r.steps {
+		if strings.HasPrefix(known, of+"/") {
+			steps = append(steps, known)
+		}
+	}
+	if len(steps) == 0 {
+		return "the name of a job alone: " + of + " has no steps that call a target"
+	}
+	slices.Sort(steps)
+	return "a step of " + of + " that calls a target" + r.meant(name, steps)
 }
 
 func (r *resolver) branches(field string, given wire.ScenarioOutcomes) Outcomes {

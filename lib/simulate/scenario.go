@@ -29,7 +29,8 @@ type Scenario struct {
 	Workers int       // attempts at once
 	Gates   []Gate    // by name; they are put at Start, before the jobs
 	Jobs    []Job     // by name; they are put at Start
-	// Outcomes are what the targets do, by the job's name; "*" has those of jobs that are not named. A job without any succeeds at once.
+	// Outcomes are what the targets do, by the job's name, or that and a step's path: etl/parts/load. A step that is not named has those of its job, and
+	// "*" those of all others. What has none succeeds at once.
 	Outcomes map[string]Outcomes
 	Script   []Line // as they stand in the document, which is not always the order of time
 
@@ -61,16 +62,16 @@ type Outcome struct {
 	StopsAfter time.Duration // how long it goes on when it is told to stop
 }
 
-// Outcomes are the outcomes of a job's attempts. An attempt takes the next one of its branch when it starts; the last one goes on for ever.
+// Outcomes are the outcomes of the attempts of a job, or of a step. An attempt takes the next one of its branch when it starts; the last one goes on for ever.
 type Outcomes struct {
 	By   Path                 // what chooses the branch; the zero value chooses none
 	Is   map[string][]Outcome // branches by the text of what By finds; at least one outcome each
 	Else []Outcome            // the branch of all others; none succeeds at once
 }
 
-// Branch gives the outcomes of an attempt, and the name of their branch, of which each job has a count of its own. attempt is counted from 1.
-func (o Outcomes) Branch(payload json.RawMessage, attempt int) (name string, outcomes []Outcome) {
-	if value, ok := o.By.text(payload, attempt); ok {
+// Branch gives the outcomes of an attempt, and the name of their branch, of which each job and each step has a count of its own.
+func (o Outcomes) Branch(of Called) (name string, outcomes []Outcome) {
+	if value, ok := o.By.text(of); ok {
 		if found, ok := o.Is[value]; ok {
 			return "is " + value, found
 		}

@@ -109,7 +109,7 @@ func (r *resolver) line(i int, text wire.ScenarioLine, names map[string]bool) {
 		case j != nil:
 			l.Definition = j.Definition
 			r.refuse(invalid.Under(field+".definition", j.Called(text.Job)))
-			_, err := judged(l.Definition)
+			_, err := r.judged(text.Job, l.Definition)
 			r.refuse(invalid.Under(field+".definition", err))
 		case text.Definition.Given:
 			r.refuse(invalid.Missing(field+".definition", needed["definition"]))

@@ -17,6 +17,7 @@ const (
 	ServedAttempts = 10_000
 	ServedLooks    = 3
 	ServedResult   = 256 // bytes
+	ServedData     = 16 << 20
 )
 
 // Service plays scenarios for people far away, within the bounds of a server that has other work.
@@ -34,7 +35,7 @@ func (Service) Play(ctx context.Context, document wire.Scenario) (Report, error)
 	if err != nil {
 		return Report{}, err
 	}
-	return Play(ctx, s, Options{Runs: ServedRuns, Attempts: ServedAttempts})
+	return Play(ctx, s, Options{Runs: ServedRuns, Attempts: ServedAttempts, Data: ServedData})
 }
 
 func served(document wire.Scenario) (Scenario, error) {

@@ -19,7 +19,7 @@ type Scenario struct {
 	Workers  int                         `json:"workers,omitempty" minimum:"1" maximum:"10000" doc:"how many attempts run at once, 100 by default"`
 	Jobs     map[string]Job              `json:"jobs,omitempty" doc:"jobs by their names, as PUT takes them; they are created at start"`
 	Gates    map[string]GateDefinition   `json:"gates,omitempty" doc:"gates by their names, as PUT takes them; they are created at start, before the jobs"`
-	Outcomes map[string]ScenarioOutcomes `json:"outcomes,omitempty" doc:"what targets do, by job; * is all jobs that are not named"`
+	Outcomes map[string]ScenarioOutcomes `json:"outcomes,omitempty" doc:"what targets do, by job, or by job and step such as etl/parts/load; * is all that are not named"`
 	Script   []ScenarioLine              `json:"script,omitempty" maxItems:"10000" doc:"what people and machines do, and when"`
 	Expect   json.RawMessage             `json:"expect,omitempty" doc:"any part of the report; belfry simulate compares it, the API leaves it alone"`
 }
@@ -39,7 +39,7 @@ type ScenarioOutcome struct {
 // ScenarioOutcomes is what a target does, attempt for attempt: in JSON a list, or an object that chooses one. The last outcome of a list goes
 // on for ever.
 type ScenarioOutcomes struct {
-	By   string                       `json:"by" minLength:"1" maxLength:"256" doc:"what chooses: .attempt, or a path in the payload such as .payload.customer"`
+	By   string                       `json:"by" minLength:"1" maxLength:"256" doc:"what chooses: .attempt, or a path in the payload or in what the target is handed, such as .payload.customer or .input.id"`
 	Is   map[string][]ScenarioOutcome `json:"is" doc:"lists by the text of what by finds"`
 	Else []ScenarioOutcome            `json:"else,omitempty" doc:"the list for all others; by default they succeed at once"`
 }

@@ -26,12 +26,34 @@ type SimulatedRun struct {
 	NominalTime time.Time          `json:"nominal_time" doc:"when it was asked for"`
 	State       string             `json:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
 	Reason      string             `json:"reason" doc:"why it was cancelled, skipped, reopened or given up"`
-	StartedAt   *time.Time         `json:"started_at" doc:"start of its first attempt"`
+	StartedAt   *time.Time         `json:"started_at" doc:"start of its first attempt; of a workflow's run, when it began"`
 	EndedAt     *time.Time         `json:"ended_at"`
 	Waits       []SimulatedWait    `json:"waits,omitempty" doc:"when it waited in line at gates, in their order; left out where it never did"`
 	Attempts    []SimulatedAttempt `json:"attempts" doc:"all of them, oldest first"`
-	Result      json.RawMessage    `json:"result" doc:"what its target answered; null where there is none"`
+	Steps       []SimulatedStep    `json:"steps,omitempty" doc:"of a workflow's run that has begun: each step of its definition, by start, then by path; those without a start last"`
+	Result      json.RawMessage    `json:"result" doc:"what its target answered, or the output of its workflow; null where there is none"`
 	Why         *Why               `json:"why,omitempty" doc:"of a run that was skipped at a gate: what was in its way"`
+}
+
+// SimulatedStep is a step of a workflow's run and what became of it.
+type SimulatedStep struct {
+	Path       string              `json:"path" doc:"its name, behind those of the scopes around it and slashes"`
+	Kind       string              `json:"kind" example:"task"`
+	State      string              `json:"state" enum:"pending,scheduled,queued,running,retrying,suspended,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed"`
+	Reason     string              `json:"reason,omitempty" doc:"why it was skipped, cancelled or given up; of a switch, what it chose"`
+	ReleasedAt *time.Time          `json:"released_at" doc:"when its rule let it run; of a scope, its first step. Null where nothing was to be done, as of a pass"`
+	StartedAt  *time.Time          `json:"started_at" doc:"start of its first attempt; of a scope, of the first in it"`
+	EndedAt    *time.Time          `json:"ended_at"`
+	Input      json.RawMessage     `json:"input" doc:"what its target was handed; null where that was nothing, or more than 8192 bytes"`
+	Result     json.RawMessage     `json:"result" doc:"what its target answered: JSON, or text"`
+	Error      *SimulatedStepError `json:"error" doc:"what it failed of"`
+	Attempts   []SimulatedAttempt  `json:"attempts" doc:"all of them, oldest first"`
+}
+
+// SimulatedStepError is what a step failed of.
+type SimulatedStepError struct {
+	Code    string `json:"code,omitempty" doc:"of a fail step, or of the newest attempt"`
+	Message string `json:"message"`
 }
 
 // SimulatedWait is a run's wait in the line of a gate.
@@ -51,7 +73,7 @@ type SimulatedAttempt struct {
 	EndedAt   *time.Time `json:"ended_at"`
 	Outcome   string     `json:"outcome" enum:"running,succeeded,failed,crashed,cancelled,handed_back"`
 	Error     string     `json:"error,omitempty"`
-	Code      string     `json:"code,omitempty" doc:"of a failure whose outcome in the scenario has one"`
+	Code      string     `json:"code,omitempty" doc:"of a failure: that which its outcome in the scenario has; of a step, else what kind of failure it is"`
 }
 
 // SimulationMissed is missed fires of a job that its catch-up policy dropped.
@@ -80,7 +102,7 @@ type SimulationRefused struct {
 
 // SimulationStopped says which bound was hit, and when.
 type SimulationStopped struct {
-	Bound string    `json:"bound" enum:"runs,attempts,span" doc:"what there was too much of"`
+	Bound string    `json:"bound" enum:"runs,attempts,span,data" doc:"what there was too much of"`
 	Limit string    `json:"limit" doc:"how much may be: a number, or a duration"`
 	At    time.Time `json:"at" doc:"the simulation's time then: what is later did not happen"`
 }
