@@ -65,7 +65,7 @@ printed for each, so that a folder of scenarios is a test suite. A file that is 
 	cmd.Flags().IntVar(&s.cut, "cut", 0, "kill and recover the server after every `NUMBER` of writes, 10 or more; states and counts stay as they are without")
 	cmd.Flags().StringVar(&s.chart, "chart", "", "draw a Gantt chart instead of the table, as `FORM`: text or svg")
 	cmd.Flags().Lookup("chart").NoOptDefVal = chartText
-	cmd.Flags().IntVarP(&s.most, "limit", "n", 100, "`NUMBER` of runs in the table, 0 for all; the summary counts all")
+	cmd.Flags().IntVarP(&s.most, "limit", "n", 100, "`NUMBER` of runs in the table, 0 for all; a step of a workflow counts as one; the summary counts all")
 	return cmd
 }
 

@@ -69,6 +69,50 @@ LINE  AT                   CODE           WHY
 	}
 }
 
+// Steps stand below their run, named as outcomes name them.
+func TestASimulationWithWorkflows(t *testing.T) {
+	const text = `start: 2026-01-05T00:00:00Z
+until: 1h
+jobs:
+  etl:
+    schedule: {every: 30m}
+    target:
+      workflow:
+        steps:
+          a: {handler: {name: a}, retry: {max_attempts: 2, initial: 1s, factor: 1}}
+          s: {needs: [a], rule: all_done, switch: [{when: .steps.a.state == "succeeded", to: b}, {to: c}]}
+          b: {pass: {}}
+          c: {fail: {code: no_rows, message: there are none}}
+          d: {needs: [a], handler: {name: d}}
+outcomes:
+  etl/a: [{takes: 10s, fails: busy, code: full}, {takes: 5s}, {fails: broken, permanent: true}]
+  etl/d: [{takes: 20s}]
+`
+	file := scenarioFile(t, t.TempDir(), "flow.yaml", text)
+	want := `JOB    DUE                  STATE            STARTED   ENDED     ATTEMPTS  WHY
+etl    2026-01-05 00:30:00  succeeded        00:30:00  00:30:37
+etl/a                       succeeded        00:30:00  00:30:17  2
+etl/d                       succeeded        00:30:17  00:30:37  1
+etl/s                       succeeded        00:30:17  00:30:17            it chose b
+etl/b                       succeeded
+etl/c                       skipped
+etl    2026-01-05 01:00:00  failed           01:00:00  01:00:00            step a is failed: handler: broken
+etl/a                       failed           01:00:00  01:00:00  1         permanent failure: handler: broken
+etl/s                       succeeded        01:00:00  01:00:00            it chose c
+etl/b                       skipped
+etl/c                       failed                                         no_rows: there are none
+etl/d                       upstream_failed
+
+2 runs: 1 succeeded, 1 failed; 10 steps; 4 attempts. At most 1 attempt at once.
+`
+	if got := belfry(t, "", "simulate", file); got.code != exitOK || got.out != want || got.errors != "" {
+		t.Errorf("code %d, stderr %q, stdout\n%s\nwant\n%s", got.code, got.errors, got.out, want)
+	}
+	if got := belfry(t, "", "simulate", file, "-n", "7").out; !strings.Contains(got, "etl/c                       skipped\n\nand 1 run more; -n 0 shows all\n") {
+		t.Errorf("seven lines are\n%s", got)
+	}
+}
+
 // A table says at which gate a run waited, for how long and for whom, and how full gates were.
 func TestASimulationWithGates(t *testing.T) {
 	const text = `start: 2026-01-05T00:00:00Z

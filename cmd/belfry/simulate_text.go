@@ -29,10 +29,7 @@ func (s *simulation) show(p played) error {
 	zone := s.shownIn()
 	names := simulate.Names(r)
 	columns, cells := []string{"JOB", "AS", "DUE", "STATE", "STARTED", "ENDED", "ATTEMPTS", "WHY"}, [][]string{}
-	shown := r.Runs
-	if s.most > 0 && len(shown) > s.most {
-		shown = shown[:s.most]
-	}
+	shown := s.shown(r.Runs)
 	unnamed := !slices.ContainsFunc(r.Runs, func(one simulate.Run) bool { return one.As != nil })
 	for _, one := range shown {
 		row := []string{one.Job, "", clockOf(&one.NominalTime, time.Time{}, zone), one.State, clockOf(one.StartedAt, one.NominalTime, zone),
@@ -40,10 +37,16 @@ func (s *simulation) show(p played) error {
 		if one.As != nil {
 			row[1] = *one.As
 		}
-		if unnamed {
-			row = slices.Delete(row, 1, 2)
+		if len(one.Steps) > 0 {
+			row[6] = "" // it has none of its own
 		}
-		cells = append(cells, row)
+		rows := append([][]string{row}, stepRows(one, zone)...)
+		for i := range rows {
+			if unnamed {
+				rows[i] = slices.Delete(rows[i], 1, 2)
+			}
+		}
+		cells = append(cells, rows...)
 	}
 	if unnamed {
 		columns = slices.Delete(columns, 1, 2)
@@ -83,6 +86,41 @@ func (s *simulation) show(p played) error {
 		}
 	}
 	return nil
+}
+
+// shown are the runs that a table has room for, the first of them in any case: a run is shown with all of its steps.
+func (s *simulation) shown(all []simulate.Run) []simulate.Run {
+	lines := 0
+	for i := range all {
+		if lines += 1 + len(all[i].Steps); s.most > 0 && lines > s.most && i > 0 {
+			return all[:i]
+		}
+	}
+	return all
+}
+
+// stepRows tell of the steps of a run, below it, as outcomes name them.
+func stepRows(of simulate.Run, zone *time.Location) (rows [][]string) {
+	for _, one := range of.Steps {
+		attempts := ""
+		if n := len(one.Attempts); n > 0 {
+			attempts = fmt.Sprint(n)
+		}
+		rows = append(rows, []string{of.Job + "/" + one.Path, "", "", one.State, clockOf(one.StartedAt, of.NominalTime, zone), clockOf(one.EndedAt, of.NominalTime, zone), attempts, whyOfStep(one)})
+	}
+	return rows
+}
+
+// whyOfStep says what is to be known of a step: why it ended as it did, and the last error.
+func whyOfStep(s simulate.Step) string {
+	said := []string{s.Reason}
+	if s.Error != nil {
+		said = append(said, s.Error.Code, s.Error.Message)
+		if s.Error.Message == s.Reason {
+			said = said[1:]
+		}
+	}
+	return strings.Join(slices.DeleteFunc(said, func(text string) bool { return text == "" }), ": ")
 }
 
 func (s *simulation) say(format string, args ...any) error {
@@ -201,10 +239,14 @@ func gateRows(r simulate.Report, last time.Time) (rows [][]string) {
 
 // summary is a report in a sentence or two.
 func summary(r simulate.Report) string {
-	states, attempts, missed := map[string]int{}, 0, 0
+	states, attempts, steps, missed := map[string]int{}, 0, 0, 0
 	for _, one := range r.Runs {
 		states[one.State]++
 		attempts += len(one.Attempts)
+		steps += len(one.Steps)
+		for _, s := range one.Steps {
+			attempts += len(s.Attempts)
+		}
 	}
 	for _, k := range r.Skipped {
 		missed += k.Count
@@ -218,6 +260,9 @@ func summary(r simulate.Report) string {
 	text := exactly(len(r.Runs), "run")
 	if len(counted) > 0 {
 		text += ": " + strings.Join(counted, ", ")
+	}
+	if steps > 0 {
+		text += "; " + exactly(steps, "step")
 	}
 	text += "; " + exactly(attempts, "attempt")
 	for _, more := range []struct {

@@ -51,11 +51,13 @@ type mark struct {
 	about    string
 }
 
-// row is a lane of a job, whose runs do not meet.
+// row is a lane of a job, or below it of a step of its workflow, whose runs do not meet.
 type row struct {
 	job   string
-	first bool // of its job
-	more  int  // runs that the lanes of the job had no room for; in its last row
+	step  string // its path, "" for the job itself
+	first bool   // of its job or step
+	more  int    // runs that the lanes had no room for; in the last row
+	steps int    // steps of the job that there was no room for; in its last row
 	marks []mark
 	end   time.Time
 }
@@ -63,6 +65,7 @@ type row struct {
 // rows are the lanes of all jobs, by name. gap is what stays free between two runs of a lane; left is how many jobs have no lane.
 func (c Chart) rows(gap time.Duration) (rows []row, left int) {
 	runs := map[string][][]mark{}
+	flows := map[string]*flow{}
 	for _, s := range c.Report.Skipped {
 		about := fmt.Sprintf("%s: %s missed, %s to %s: %s", s.Job, count(s.Count, "fire"), c.stamp(s.From), c.stamp(s.Through), s.Reason)
 		runs[s.Job] = append(runs[s.Job], []mark{{missed, s.From, s.Through, about}})
@@ -70,6 +73,12 @@ func (c Chart) rows(gap time.Duration) (rows []row, left int) {
 	names := simulate.Names(c.Report)
 	for _, r := range c.Report.Runs {
 		runs[r.Job] = append(runs[r.Job], c.marks(r, names))
+		if len(r.Steps) > 0 {
+			if flows[r.Job] == nil {
+				flows[r.Job] = &flow{runs: map[string][][]mark{}}
+			}
+			flows[r.Job].add(c, r)
+		}
 	}
 	jobs := make([]string, 0, len(runs))
 	for job := range runs {
@@ -77,19 +86,47 @@ func (c Chart) rows(gap time.Duration) (rows []row, left int) {
 	}
 	slices.Sort(jobs)
 	for i, job := range jobs {
-		lanes := pack(job, runs[job], gap)
+		lanes := pack(job, "", runs[job], gap)
 		if len(rows)+len(lanes) > mostRows {
 			return rows, len(jobs) - i
 		}
 		rows = append(rows, lanes...)
+		if f := flows[job]; f != nil {
+			for k, path := range f.paths {
+				if lanes = pack(job, path, f.runs[path], gap); len(rows)+len(lanes) > mostRows {
+					rows[len(rows)-1].steps = len(f.paths) - k
+					break
+				}
+				rows = append(rows, lanes...)
+			}
+		}
 	}
 	return rows, 0
 }
 
-// pack puts each run of a job into the first lane that is free by then.
-func pack(job string, runs [][]mark, gap time.Duration) []row {
+// flow is what the steps of a job's runs did.
+type flow struct {
+	paths []string            // of those that did something, as runs came to them
+	runs  map[string][][]mark // by path
+}
+
+func (f *flow) add(c Chart, r simulate.Run) {
+	for _, s := range r.Steps {
+		marks := c.stepMarks(r, s)
+		if len(marks) == 0 {
+			continue
+		}
+		if f.runs[s.Path] == nil {
+			f.paths = append(f.paths, s.Path)
+		}
+		f.runs[s.Path] = append(f.runs[s.Path], marks)
+	}
+}
+
+// pack puts each run of a job, or of a step, into the first lane that is free by then.
+func pack(job, step string, runs [][]mark, gap time.Duration) []row {
 	slices.SortStableFunc(runs, func(a, b []mark) int { return a[0].from.Compare(b[0].from) })
-	lanes := []row{{job: job, first: true}}
+	lanes := []row{{job: job, step: step, first: true}}
 	more := 0
 	for _, marks := range runs {
 		at := slices.IndexFunc(lanes, func(l row) bool { return len(l.marks) == 0 || !l.end.Add(gap).After(marks[0].from) })
@@ -98,7 +135,7 @@ func pack(job string, runs [][]mark, gap time.Duration) []row {
 			more++
 			continue
 		case at < 0:
-			lanes = append(lanes, row{job: job})
+			lanes = append(lanes, row{job: job, step: step})
 			at = len(lanes) - 1
 		}
 		lanes[at].marks = append(lanes[at].marks, marks...)
@@ -110,9 +147,18 @@ func pack(job string, runs [][]mark, gap time.Duration) []row {
 
 // marks are a run's, one behind the other. names are what runs are called.
 func (c Chart) marks(r simulate.Run, names map[string]string) []mark {
-	due, name := r.NominalTime, r.Job+" at "+c.stamp(r.NominalTime)
-	if r.As != nil {
-		name = *r.As + ", " + name
+	due, name := r.NominalTime, c.name(r)
+	if len(r.Steps) > 0 { // it has no attempts of its own
+		end := c.until(r.EndedAt)
+		about := fmt.Sprintf("%s: %s, %s to %s", name, r.State, c.stamp(*r.StartedAt), c.stamp(end))
+		if r.Reason != "" {
+			about += ": " + r.Reason
+		}
+		whole := mark{kindOf(r.State), *r.StartedAt, end, about}
+		if !r.StartedAt.After(due) {
+			return []mark{whole}
+		}
+		return append(c.waits(r, due, *r.StartedAt, name, "waits", names), whole)
 	}
 	if len(r.Attempts) == 0 {
 		if r.State == "skipped" {
@@ -124,11 +170,28 @@ func (c Chart) marks(r simulate.Run, names map[string]string) []mark {
 		}
 		return c.waits(r, due, c.until(r.EndedAt), name, r.State, names)
 	}
-	var all []mark
-	at := due
-	for _, a := range r.Attempts {
+	all, at := c.attempts(r.Attempts, due, name, func(from, to time.Time) []mark { return c.waits(r, from, to, name, "waits", names) })
+	if end := c.until(r.EndedAt); end.After(at) {
+		all = append(all, c.waits(r, at, end, name, r.State, names)...)
+	}
+	return all
+}
+
+// name is what a run is called.
+func (c Chart) name(r simulate.Run) string {
+	name := r.Job + " at " + c.stamp(r.NominalTime)
+	if r.As != nil {
+		name = *r.As + ", " + name
+	}
+	return name
+}
+
+// attempts are those of a run or step that may start from an instant on, with what it does before each. at is when the last one ended.
+func (c Chart) attempts(tries []simulate.Attempt, from time.Time, name string, between func(from, to time.Time) []mark) (all []mark, at time.Time) {
+	at = from
+	for _, a := range tries {
 		if a.StartedAt.After(at) {
-			all = append(all, c.waits(r, at, a.StartedAt, name, "waits", names)...)
+			all = append(all, between(at, a.StartedAt)...)
 		}
 		at = c.until(a.EndedAt)
 		about := fmt.Sprintf("%s, attempt %d: %s, %s to %s", name, a.Attempt, a.Outcome, c.stamp(a.StartedAt), c.stamp(at))
@@ -137,8 +200,21 @@ func (c Chart) marks(r simulate.Run, names map[string]string) []mark {
 		}
 		all = append(all, mark{kindOf(a.Outcome), a.StartedAt, at, about})
 	}
-	if end := c.until(r.EndedAt); end.After(at) {
-		all = append(all, c.waits(r, at, end, name, r.State, names)...)
+	return all, at
+}
+
+// stepMarks are those of a step of a run, none where it did nothing that lasts. What a scope does, its steps say.
+func (c Chart) stepMarks(r simulate.Run, s simulate.Step) []mark {
+	if s.ReleasedAt == nil || s.Kind == "scope" {
+		return nil
+	}
+	name := c.name(r) + ", step " + s.Path
+	waits := func(about string) func(from, to time.Time) []mark {
+		return func(from, to time.Time) []mark { return []mark{{waiting, from, to, name + ": " + about}} }
+	}
+	all, at := c.attempts(s.Attempts, *s.ReleasedAt, name, waits("waits"))
+	if end := c.until(s.EndedAt); end.After(at) {
+		all = append(all, waits(s.State)(at, end)...)
 	}
 	return all
 }
@@ -176,11 +252,12 @@ func (c Chart) until(ended *time.Time) time.Time {
 	return *ended
 }
 
+// kindOf is the kind of an attempt's outcome, or of the state of a workflow's run.
 func kindOf(outcome string) kind {
 	switch outcome {
 	case "succeeded":
 		return succeeded
-	case "failed", "crashed":
+	case "failed", "crashed", "dead", "unknown":
 		return failed
 	case "running":
 		return running

@@ -66,6 +66,64 @@ func TestTextShowsEachKindOfMark(t *testing.T) {
 	}
 }
 
+// flows has runs of a workflow, which meet.
+func flows(steps int) simulate.Report {
+	task := func(path string, from, to time.Duration, outcome string) simulate.Step {
+		return simulate.Step{Path: path, Kind: "task", State: outcome, ReleasedAt: end(from), StartedAt: end(from), EndedAt: end(to),
+			Attempts: []simulate.Attempt{{Attempt: 1, StartedAt: at(from), EndedAt: end(to), Outcome: outcome}}}
+	}
+	r := simulate.Report{Runs: []simulate.Run{
+		{Job: "etl", NominalTime: at(10 * minute), State: "failed", Reason: "step load is dead: boom", StartedAt: end(30 * minute), EndedAt: end(110 * minute), Steps: []simulate.Step{
+			task("extract", 30*minute, 60*minute, "succeeded"),
+			{Path: "parts", Kind: "scope", State: "dead", ReleasedAt: end(60 * minute), StartedAt: end(60 * minute), EndedAt: end(110 * minute)},
+			task("parts/by-customer/load", 80*minute, 110*minute, "failed"),
+			{Path: "pause", Kind: "wait", State: "succeeded", ReleasedAt: end(60 * minute), StartedAt: end(60 * minute), EndedAt: end(80 * minute)},
+			{Path: "done", Kind: "pass", State: "upstream_failed"},
+		}},
+		{Job: "etl", NominalTime: at(100 * minute), State: "running", StartedAt: end(100 * minute), Steps: []simulate.Step{
+			{Path: "extract", Kind: "task", State: "queued", ReleasedAt: end(100 * minute)}, task("other", 100*minute, 140*minute, "succeeded"),
+		}},
+		{Job: "zero", NominalTime: at(0), State: "skipped"},
+	}}
+	for i := range steps {
+		r.Runs[1].Steps = append(r.Runs[1].Steps, task(fmt.Sprintf("s%d", i), 100*minute, 110*minute, "succeeded"))
+	}
+	return r
+}
+
+// Below the runs of a workflow are those of its steps.
+func TestStepsAreShownBelowTheirRuns(t *testing.T) {
+	want := strings.Join([]string{
+		"etl                      │  ·····▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒",
+		"                         │                        ▶▶▶▶▶▶▶▶▶▶▶▶▶▶▶▶▶▶▶▶",
+		"  extract                │       ████████         ····················",
+		"  parts/by-customer/load │                   ▒▒▒▒▒▒▒▒",
+		"  pause                  │              ······",
+		"  other                  │                        ███████████",
+		"zero                     │×",
+		"                         └┬─────────┬──────────┬──────────┬──────────┬",
+		"                          00:00   00:45      01:30      02:15    03:00",
+		"",
+		"█ attempt   ▒ failed or crashed   ▶ still running   · waits   × skipped",
+		"",
+	}, "\n")
+	if got := chart(flows(0)).Text(70); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	picture := chart(flows(0)).SVG()
+	for _, some := range []string{">…ts/by-customer/load<", "step extract, attempt 1: succeeded, 2026-01-05 00:30:00", "<title>etl at 2026-01-05 00:10:00: failed, 2026-01-05 00:30:00 to 2026-01-05 01:50:00: step load is dead: boom</title>", `class="soft right">extract<`} {
+		if !strings.Contains(picture, some) {
+			t.Errorf("the picture is without %s:\n%s", some, picture)
+		}
+	}
+	if text := chart(flows(450)).Text(70); !strings.Contains(text, "\n                         │ and 56 steps more\n                         │ and 1 job more\n") {
+		t.Errorf("of many steps it shows\n%s", text)
+	}
+	if !strings.Contains(chart(flows(450)).SVG(), "not drawn: 0 marks, 1 job, 56 steps") {
+		t.Error("the picture does not say what it leaves out")
+	}
+}
+
 func TestTextFitsItsTerminal(t *testing.T) {
 	for _, columns := range []int{40, 80, 133} {
 		text := chart(report()).Text(columns)

@@ -71,17 +71,21 @@ func (c Chart) SVG() string {
 		}
 		label(&out, x, ground+20, class, text)
 	}
-	drawn, over := 0, 0
+	drawn, over, steps := 0, 0, 0
 	var used [missed + 1]bool
 	for i, r := range rows {
 		y := head + float64(i)*lane
 		if r.first {
-			if i > 0 {
+			if i > 0 && r.step == "" {
 				fmt.Fprintf(&out, `<line class="grid" x1="24" y1="%.1f" x2="%.1f" y2="%.1f"/>`+"\n", y-2, width-right, y-2)
 			}
-			label(&out, left-12, y+bar-2, "right", cut(r.job, 20))
+			name, class := cut(r.job, 20), "right"
+			if r.step != "" {
+				name, class = cutBefore(r.step, 20), "soft right"
+			}
+			label(&out, left-12, y+bar-2, class, name)
 		}
-		over += r.more
+		over, steps = over+r.more, steps+r.steps
 		for _, m := range r.marks {
 			if drawn++; drawn > mostMarks {
 				over++
@@ -92,8 +96,12 @@ func (c Chart) SVG() string {
 		}
 	}
 	c.legend(&out, ground+52, used)
-	if over > 0 || jobs > 0 {
-		label(&out, width-right, ground+52, "soft right", fmt.Sprintf("not drawn: %s, %s", count(over, "mark"), count(jobs, "job")))
+	if over > 0 || jobs > 0 || steps > 0 {
+		left := fmt.Sprintf("not drawn: %s, %s", count(over, "mark"), count(jobs, "job"))
+		if steps > 0 {
+			left += ", " + count(steps, "step")
+		}
+		label(&out, width-right, ground+52, "soft right", left)
 	}
 	out.WriteString("</svg>\n")
 	return out.String()
@@ -145,6 +153,14 @@ func label(out *strings.Builder, x, y float64, class, text string) {
 // escape makes a text one of XML, which has fewer characters than a name may have.
 func escape(text string) string {
 	return html.EscapeString(strings.NewReplacer("\ufffe", "\ufffd", "\uffff", "\ufffd").Replace(terminal.Line(text)))
+}
+
+// cutBefore keeps the end of a text: of a path, the step's own name.
+func cutBefore(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return "…" + string(runes[len(runes)-most+1:])
+	}
+	return text
 }
 
 func cut(text string, most int) string {

@@ -23,6 +23,9 @@ func (c Chart) Text(columns int) string {
 	wide := 3
 	for _, r := range c.Report.Runs {
 		wide = max(wide, len(r.Job))
+		for _, s := range r.Steps {
+			wide = max(wide, 2+len(s.Path))
+		}
 	}
 	for _, s := range c.Report.Skipped {
 		wide = max(wide, len(s.Job))
@@ -36,6 +39,9 @@ func (c Chart) Text(columns int) string {
 		name := ""
 		if r.first {
 			name = cut(terminal.Line(r.job), wide)
+			if r.step != "" {
+				name = "  " + cutBefore(terminal.Line(r.step), wide-2)
+			}
 		}
 		cells := []rune(strings.Repeat(" ", across))
 		shown := make([]int, across) // kinds + 1
@@ -58,6 +64,9 @@ func (c Chart) Text(columns int) string {
 		fmt.Fprintf(&out, "%s%s%s\n", name, strings.Repeat(" ", wide-utf8.RuneCountInString(name)+1), strings.TrimRight("│"+string(cells), " "))
 		if r.more > 0 {
 			fmt.Fprintf(&out, "%s%s\n", strings.Repeat(" ", wide+1), "│ and "+count(r.more, "run")+" more at the same time")
+		}
+		if r.steps > 0 {
+			fmt.Fprintf(&out, "%s│ and %s more\n", strings.Repeat(" ", wide+1), count(r.steps, "step"))
 		}
 	}
 	if left > 0 {
