@@ -163,6 +163,7 @@ var meaning = map[string]string{
 	tokenPattern:                      "the ID of a token, 16 hex digits",
 	workerPattern:                     "1 to 64 letters, digits, dots, underscores or hyphens, beginning with a letter or digit",
 	startPattern:                      "1 to 20 digits and small letters",
+	codePattern:                       "1 to 28 letters, digits, dots, underscores or hyphens, beginning with a letter or digit",
 	kindPattern:                       "one of those that docs/targets.md lists, such as \"exit\"",
 	base64Pattern:                     "base64",
 	labelPattern:                      "name=value",

@@ -37,6 +37,7 @@ const (
 	workerPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`
 	startPattern  = `^[0-9a-z]{1,20}$`
 	kindPattern   = `^[a-z][a-z_]{0,39}$`
+	codePattern   = target.CodePattern
 	base64Pattern = `^[A-Za-z0-9+/]*={0,2}$`
 )
 
@@ -259,6 +260,7 @@ func endOf(b wire.WorkEnd) (e worker.End, err error) {
 		wrong = append(wrong, invalid.Field("failure", "none", "why it failed, with outcome failed"))
 	case b.Failure != nil:
 		e.Failure = target.Reported(b.Failure.Kind, b.Failure.Message, b.Failure.Permanent, b.Failure.RetryAfter.Std())
+		e.Failure.Code = b.Failure.Code
 	}
 	return e, errors.Join(wrong...)
 }

@@ -55,6 +55,23 @@ func TestWhatAWorkerTellsIsOneLine(t *testing.T) {
 	})
 }
 
+// A handler's code comes with its failure.
+func TestAWorkerTellsFailuresOfHandlersApart(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", `{"queue": "far", "target": {"handler": {"name": "h"}}, "retry": {"max_attempts": 1}}`).is(201)
+		id := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`).is(202)).ID
+		offer := into[wire.OfferList](s.send("POST", "/v1/work/take", `{"queue": "far", "worker": "w", "max": 1, "wait": "5s", "handlers": ["h"]}`).is(200)).Items[0]
+		started := into[wire.WorkTask](s.send("POST", "/v1/work/start", fmt.Sprintf(`{"run": %q, "ticket": %q, "worker": "w", "start": "1"}`, id, offer.Ticket)).is(200))
+		end := fmt.Sprintf(`{"run": %q, "ticket": %q, "worker": "w", "start": "1", "fence": %d, "outcome": "failed", "failure": {"kind": "handler", "code": "%%s", "message": "gone"}}`,
+			id, started.Ticket, started.Fence)
+		s.send("POST", "/v1/work/finish", fmt.Sprintf(end, "no stock")).refused(400, "malformed")
+		s.send("POST", "/v1/work/finish", fmt.Sprintf(end, "no_stock")).is(200)
+		if shown := into[wire.Run](s.send("GET", "/v1/runs/"+id, "").is(200)); shown.Attempts[0].Error != "handler:no_stock: gone" {
+			t.Errorf("the attempt's error is %q", shown.Attempts[0].Error)
+		}
+	})
+}
+
 // A server whose clock is off hands out nothing. That is no mistake of Belfry's, and over when the clock is set.
 func TestP3_Fault07_AWorkerElsewhereHearsOfAClockThatIsOff(t *testing.T) {
 	s := start(t, 0, nil)

@@ -62,6 +62,10 @@ func Permanent(err error) error { return target.Permanent(err) }
 // is nil.
 func RetryAfter(wait time.Duration, err error) error { return target.RetryAfter(wait, err) }
 
+// WithCode gives a handler's error a code, by which a catch in a workflow tells it from others as handler:CODE: 1 to 28 letters, digits, dots, underscores or
+// hyphens, beginning with a letter or digit. Any other is left out. WithCode(code, nil) is nil.
+func WithCode(code string, err error) error { return target.WithCode(code, err) }
+
 // refused turns the errors of what is below into an *Error, where they have a code; all others pass.
 func refused(err error) error {
 	if err == nil {

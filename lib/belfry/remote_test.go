@@ -99,7 +99,7 @@ func TestHandlersServeARemoteBelfry(t *testing.T) {
 	Handle(b, "email", func(_ context.Context, job *Job[mail]) error {
 		job.Log.Info("sending", "to", job.Payload.To)
 		if job.Payload.To == "" {
-			return Permanent(errors.New("nobody"))
+			return WithCode("no_address", Permanent(errors.New("nobody")))
 		}
 		if job.Attempt == 1 {
 			return errors.New("busy")
@@ -129,7 +129,7 @@ func TestHandlersServeARemoteBelfry(t *testing.T) {
 		t.Errorf("log %q, %v", log, err)
 	}
 	dead := enqueue(t, asks, "email", mail{})
-	if got := wait(t, asks, dead.ID); got.State != Failed {
+	if got := wait(t, asks, dead.ID); got.State != Failed || got.Error != "handler:no_address: nobody" {
 		t.Errorf("ended as %+v", got)
 	}
 	for got, err := range asks.Runs(t.Context(), "email", Failed) {

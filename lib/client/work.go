@@ -266,7 +266,7 @@ func (a *attempt) finish(ctx context.Context, e worker.End) (run.State, error) {
 			end.ContentType = e.Result.ContentType
 		}
 	case run.OutcomeFailed:
-		end.Failure = &wire.WorkFailure{Kind: e.Failure.Kind, Message: short(e.Failure.Message, 2000), Permanent: e.Failure.Permanent,
+		end.Failure = &wire.WorkFailure{Kind: e.Failure.Kind, Code: e.Failure.Code, Message: short(e.Failure.Message, 2000), Permanent: e.Failure.Permanent,
 			RetryAfter: schedule.Duration(e.Failure.RetryAfter)}
 	}
 	if !e.Log.IsEmpty() {

@@ -306,7 +306,7 @@ func exitFailure(e Exec, program string, err error, stderr string) error {
 	if signal := killedBy(exit.ProcessState); signal != "" {
 		return failed(KindSignal, err, "killed by a signal (%s)%s", signal, said)
 	}
-	f := failed(KindExit, err, "exit code %d%s%s", exit.ExitCode(), said, returned(exit.ExitCode(), program, e.Dir))
+	f := failed(KindExit, err, exitSaid+"%d%s%s", exit.ExitCode(), said, returned(exit.ExitCode(), program, e.Dir))
 	f.Permanent = slices.Contains(e.PermanentExitCodes, exit.ExitCode())
 	return f
 }

@@ -41,6 +41,7 @@ type Failure struct {
 	Permanent  bool          // another attempt would fail the same way
 	RetryAfter time.Duration // the target asked to be left alone this long; 0 when it did not, at most MaxRetryAfter
 	Kind       string        // one of the Kind constants
+	Code       string        // of KindHandler: what the handler tells its failures apart by, "" for nothing; it matches CodePattern
 	Message    string        // for people, one line, at most maxMessage bytes; without secrets of Belfry's own
 
 	cause error
@@ -51,11 +52,17 @@ const MaxRetryAfter = 24 * time.Hour
 
 const maxMessage = 1000
 
-func (f *Failure) Error() string { return f.Kind + ": " + f.Message }
+func (f *Failure) Error() string {
+	if f.Code != "" {
+		return f.Kind + ":" + f.Code + ": " + f.Message
+	}
+	return f.Kind + ": " + f.Message
+}
 
 // KindOf gives the kind that the text of a Failure begins with, "" where it begins with none.
 func KindOf(text string) string {
 	kind, _, found := strings.Cut(text, ": ")
+	kind, _, _ = strings.Cut(kind, ":")
 	if !found || !slices.Contains(kinds, kind) {
 		return ""
 	}

@@ -108,7 +108,7 @@ func handlerFailure(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &told):
 		f := failed(KindHandler, err, "%v", err)
-		f.Permanent, f.RetryAfter = told.permanent, told.wait
+		f.Permanent, f.RetryAfter, f.Code = told.permanent, told.wait, codeIn(err)
 		return f
 	case errors.As(err, &panicked):
 		return failed(KindPanic, nil, "%s", panicked.what)
@@ -119,7 +119,9 @@ func handlerFailure(ctx context.Context, err error) error {
 		}
 		return withCause(endedSaying(ctx, said), err)
 	default:
-		return failed(KindHandler, err, "%v", err)
+		f := failed(KindHandler, err, "%v", err)
+		f.Code = codeIn(err)
+		return f
 	}
 }
 

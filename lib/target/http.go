@@ -279,7 +279,7 @@ func (s *Set) refusedBy(h HTTP, response *http.Response, body []byte, v *veil) e
 		}
 		f = failed(KindRedirect, nil, "answered %s%s, and Belfry follows no redirects: set http.url to the final address", statusLine(status), where)
 	} else {
-		f = failed(KindHTTPStatus, nil, "answered %s", statusLine(status))
+		f = failed(KindHTTPStatus, nil, statusSaid+"%s", statusLine(status))
 		if text := oneLine(string(body), 300); text != "" {
 			f.Message += ": " + text
 		}

@@ -109,6 +109,7 @@ type WorkShown struct {
 // WorkFailure is why a target did not do its work.
 type WorkFailure struct {
 	Kind       string            `json:"kind" minLength:"1" maxLength:"40" pattern:"^[a-z][a-z_]{0,39}$" doc:"as docs/targets.md lists them"`
+	Code       string            `json:"code,omitempty" maxLength:"28" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,27}$" doc:"of a failure of a handler: what the handler tells it apart by, for catch in workflows"`
 	Message    string            `json:"message" maxLength:"2000" doc:"for people"`
 	Permanent  bool              `json:"permanent,omitempty" doc:"another attempt would fail the same way"`
 	RetryAfter schedule.Duration `json:"retry_after,omitempty" doc:"how long the target asked to be left alone"`
