@@ -22,7 +22,8 @@ func (c *cli) runSteps() *cobra.Command {
 		Short: "List the steps of a workflow's run",
 		Long: `List the steps of a workflow's run, in the order of the workflow, with where each stands. A step that waits for others is pending. One
 whose rule can no longer be met is skipped, or upstream_failed where that is since another failed. A failed step ends as failed, or as dead where
-its attempts were spent. When the run was cancelled, or its time was over, what had not ended is cancelled. --state and --under list some of them.`,
+its attempts were spent. When the run was cancelled, its time was over, or a failure stopped it, what had not ended is cancelled. A failure that a
+catch has taken is told of with the step that handles it. --state and --under list some of them.`,
 		Example: `  belfry run steps etl~0mi4lf3k0
   belfry run steps etl~0mi4lf3k0 --state failed,dead,unknown
   belfry run steps etl~0mi4lf3k0 --under parts --state running
@@ -80,6 +81,9 @@ func marksOf(w *flow.Workflow, graph wire.RunGraph) picture.Marks {
 			continue
 		}
 		var notes []string
+		if s.CaughtBy != "" {
+			notes = append(notes, "caught")
+		}
 		if s.Attempt > 1 {
 			notes = append(notes, fmt.Sprintf("%d attempts", s.Attempt))
 		}
@@ -101,12 +105,19 @@ func tookBetween(from, to time.Time) string {
 	return to.Sub(from).Round(time.Millisecond).String()
 }
 
-// stepNote is the newest error of a step, or the reason of its end.
+// stepNote is the newest error of a step, or the reason of its end, and who handles its failure.
 func stepNote(s wire.Step) string {
+	text := s.Reason
 	if n := len(s.Attempts); n > 0 && s.Attempts[n-1].Error != "" {
-		return s.Attempts[n-1].Error
+		text = s.Attempts[n-1].Error
 	}
-	return s.Reason
+	switch {
+	case s.CaughtBy == "":
+		return text
+	case text == "":
+		return "caught by " + s.CaughtBy
+	}
+	return "caught by " + s.CaughtBy + ": " + text
 }
 
 // ofStep takes RUN/PATH apart, as targets and logs name a step; path is "" of a whole run. flag is what --step says beside it.
@@ -154,7 +165,7 @@ func (c *cli) showStep(ctx context.Context, server *client.Client, id, path stri
 		return err
 	}
 	return show(c, step, func(s wire.Step) [][2]string {
-		rows := [][2]string{{"step", s.Path}, {"kind", s.Kind}, {"state", s.State}, {"reason", s.Reason}, {"target", s.Target},
+		rows := [][2]string{{"step", s.Path}, {"kind", s.Kind}, {"state", s.State}, {"reason", s.Reason}, {"code", s.Code}, {"caught by", s.CaughtBy}, {"target", s.Target},
 			{"released", c.moment(s.ReleasedAt)}, {"started", c.moment(s.StartedAt)}, {"ended", c.moment(s.EndedAt)}, {"took", stepTook(s)},
 			{"next attempt", c.moment(s.NextAttemptAt)}, {"worker", s.Worker}}
 		for _, w := range s.Waiting {

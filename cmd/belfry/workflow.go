@@ -380,6 +380,9 @@ func (c *cli) showPlayed(played flow.Played) error {
 		if s.Error != "" {
 			fmt.Fprintf(c.stdout, "\n%s: %s", s.Path, terminal.Line(s.Error))
 		}
+		if s.CaughtBy != "" {
+			fmt.Fprintf(c.stdout, "\n%s handles the failure of %s: %s", s.CaughtBy, s.Path, s.Code)
+		}
 	}
 	if played.Output != nil {
 		fmt.Fprintf(c.stdout, "\nThe run gives %s", terminal.Line(string(played.Output)))

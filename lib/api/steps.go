@@ -75,7 +75,7 @@ func (a *api) listRunSteps(ctx context.Context, p *stepList, in input[noBody]) (
 			return nil, noSuchStep(g.Run.ID, p.Path)
 		}
 		one := g.Steps[n.Index]
-		shown := stepForm(one)
+		shown := stepForm(g, one)
 		result, err := a.resultForm(ctx, one.Run)
 		if err != nil {
 			return nil, err
@@ -91,7 +91,7 @@ func (a *api) listRunSteps(ctx context.Context, p *stepList, in input[noBody]) (
 	shown := make([]wire.Step, len(steps))
 	place := map[string]string{}
 	for i, one := range steps {
-		shown[i] = stepForm(one)
+		shown[i] = stepForm(g, one)
 		place[one.Node.Path] = fmt.Sprintf("%04d", one.Node.Index)
 	}
 	items, next, err := part(a, p.widePage, shown, func(s wire.Step) []string { return []string{place[s.Path]} })
@@ -119,11 +119,20 @@ func noSuchStep(id run.ID, path string) error {
 }
 
 // stepForm leaves the result out, but for whether it was cut.
-func stepForm(s control.Step) wire.Step {
+func stepForm(g control.Graph, s control.Step) wire.Step {
 	r := s.Run
 	form := wire.Step{Path: s.Node.Path, Kind: s.Node.Kind.String(), State: string(s.State), Attempts: []wire.Attempt{}}
 	if s.Node.Task != nil {
 		form.Target = s.Node.Task.Target.String()
+	}
+	form.CaughtBy = caughtBy(g, s)
+	switch {
+	case s.Caught != nil:
+		form.Code = s.Caught.Code
+	case s.Node.Fail != nil && s.State == flow.Failed:
+		form.Code = s.Node.Fail.Code
+	default:
+		form.Code = r.Code()
 	}
 	if r.State == 0 {
 		return form
@@ -137,6 +146,14 @@ func stepForm(s control.Step) wire.Step {
 	return form
 }
 
+// caughtBy is the path of the step that handles the failure of another, "" where none does.
+func caughtBy(g control.Graph, s control.Step) string {
+	if s.Caught == nil {
+		return ""
+	}
+	return g.Workflow.Nodes[s.Caught.To].Path
+}
+
 func (a *api) getRunGraph(ctx context.Context, p *runPath, in input[noBody]) (*answer[wire.RunGraph], error) {
 	g, err := a.graphOf(ctx, in.tenant, *p)
 	if err != nil {
@@ -145,7 +162,7 @@ func (a *api) getRunGraph(ctx context.Context, p *runPath, in input[noBody]) (*a
 	shape := GraphForm(g.Workflow)
 	graph := wire.RunGraph{ID: g.Run.ID.String(), State: a.Control.Shown(ctx, g.Run).String(), Timeout: shape.Timeout, Workflow: g.Definition, Steps: make([]wire.GraphStep, len(g.Steps))}
 	for i, one := range g.Steps {
-		graph.Steps[i] = wire.GraphStep{WorkflowStep: shape.Steps[i], State: string(one.State), Attempt: one.Run.Attempt,
+		graph.Steps[i] = wire.GraphStep{WorkflowStep: shape.Steps[i], CaughtBy: caughtBy(g, one), State: string(one.State), Attempt: one.Run.Attempt,
 			StartedAt: instant(one.Run.Started), EndedAt: instant(one.Run.Ended)}
 	}
 	return &answer[wire.RunGraph]{graph}, nil

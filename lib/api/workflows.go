@@ -78,6 +78,12 @@ func GraphForm(w *flow.Workflow) wire.WorkflowGraph {
 		for _, way := range n.Ways {
 			shown.Ways = append(shown.Ways, wire.WorkflowWay{When: way.When, To: w.Nodes[way.To].Path})
 		}
+		for _, c := range n.Catch {
+			shown.Catch = append(shown.Catch, wire.WorkflowCatch{Codes: c.Codes, To: w.Nodes[c.To].Path})
+		}
+		for _, of := range n.Catches {
+			shown.Catches = append(shown.Catches, w.Nodes[of].Path)
+		}
 		graph.Steps[i] = shown
 	}
 	for _, e := range w.Expressions() {

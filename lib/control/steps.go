@@ -19,6 +19,8 @@ type Step struct {
 	Node  *flow.Node
 	State flow.State
 	Run   run.Run // of Version 0 where it was never released
+
+	Caught *flow.Caught // of one that has failed and whose failure was caught: who handles it
 }
 
 // Graph is the run of a workflow with its steps, in the order of the workflow's nodes.
@@ -83,10 +85,13 @@ func StandOf(r run.Run, w *flow.Workflow, released map[string]run.Run) []Step {
 			facts[i] = dispatch.FactOf(w, row)
 		}
 	}
-	states := w.Plan(facts).States
+	plan := w.Plan(facts)
 	for i := range steps {
 		step := &steps[i]
-		switch step.State = states[i]; {
+		if c, caught := plan.Caught[i]; caught {
+			step.Caught = &c
+		}
+		switch step.State = plan.States[i]; {
 		case r.Started == 0 && !r.State.Ended(): // nothing has begun, and what needs no call neither
 			step.State = flow.Pending
 		case r.Started == 0, step.Run.State == run.Cancelled:

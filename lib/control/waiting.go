@@ -185,7 +185,10 @@ func (s Standing) Why() []Waiting {
 	}
 	if s.Step != nil && s.Run.State != run.Running && s.Step.Of.Run.Cancel {
 		text := "Its run is being cancelled: the step starts no more."
-		if s.Step.Of.Run.Overdue {
+		switch of := s.Step.Of.Run; {
+		case of.Overdue && strings.HasPrefix(of.Reason, "step "):
+			text = "A failure stops its run, and the step starts no more: " + of.Reason
+		case of.Overdue:
 			text = "The time of its run is over: the step starts no more."
 		}
 		return []Waiting{{Code: WaitCancelling, Text: text}}

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/flow"
@@ -37,7 +38,9 @@ func (s *Service) StepStanding(ctx context.Context, g Graph, step Step) (Standin
 	}
 	states := make([]flow.State, len(g.Steps))
 	for i, one := range g.Steps {
-		states[i] = one.State
+		if states[i] = one.State; one.Caught != nil {
+			states[i] = flow.Skipped // to those that wait for it
+		}
 	}
 	holder, open := g.Workflow.Awaits(step.Node.Index, states)
 	if holder != flow.None {
@@ -92,6 +95,10 @@ func (s *StepStanding) text() string {
 	switch {
 	case s.Holder == s.Node && s.Node.Kind == flow.KindScope && s.Before[0].Scope == s.Node.Index:
 		return "It ends with what is in it, and waits for the " + which + " to end."
+	case slices.Contains(s.Holder.Catches, s.Before[0].Index) && s.Holder == s.Node:
+		return "It handles failures of the " + which + ", and waits for the end of that."
+	case slices.Contains(s.Holder.Catches, s.Before[0].Index):
+		return fmt.Sprintf("The scope %s around it handles failures of the %s, and waits for the end of that.", s.Holder.Path, which)
 	case s.Holder == s.Node:
 		return fmt.Sprintf("It waits for the %s to end, by its rule %s.", which, s.Node.Rule)
 	default:

@@ -138,6 +138,8 @@ func TestWhyAStepDoesNotGoOn(t *testing.T) {
 		expect(graph, "end", "cancelling", "the step starts no more")
 		graph.Run.Overdue = true
 		expect(graph, "end", "cancelling", "The time of its run is over")
+		graph.Run.Reason = "step a is failed: exit: exit code 3"
+		expect(graph, "end", "cancelling", "A failure stops its run, and the step starts no more: step a is failed")
 
 		// A pause and a delete hold no step of a run that has begun.
 		if _, err := g.Pause(t.Context(), "default", "etl", "db move", control.Match{}); err != nil {

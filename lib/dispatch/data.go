@@ -23,12 +23,12 @@ import (
 // reading is what expressions of a run read, as it stands.
 type reading struct {
 	*Dispatcher
-	head   run.Run
-	def    job.Definition
-	w      *flow.Workflow
-	rows   map[int]run.Run // by the index of the node
-	states []flow.State
-	open   nodeSet // of a step: what had not ended when it was released
+	head run.Run
+	def  job.Definition
+	w    *flow.Workflow
+	rows map[int]run.Run // by the index of the node
+	plan flow.Decisions
+	open nodeSet // of a step: what had not ended when it was released
 
 	once  bool        // nobody tries again what takes too long
 	input *room.Place // what is read is handed to an attempt as a whole, and is to have room
@@ -42,7 +42,7 @@ var _ flow.Facts = (*reading)(nil)
 
 // FactOf is what is known of a node by its row.
 func FactOf(w *flow.Workflow, row run.Run) flow.Fact {
-	fact := flow.Fact{State: FlowState(row.State), To: flow.None}
+	fact := flow.Fact{State: FlowState(row.State), To: flow.None, Code: row.Code()}
 	if row.Chose != "" {
 		if to, ok := w.Node(row.Chose); ok {
 			fact.To = to.Index
@@ -51,12 +51,12 @@ func FactOf(w *flow.Workflow, row run.Run) flow.Fact {
 	return fact
 }
 
-func (f *following) reading(steps []run.Run, states []flow.State) *reading {
-	return read(f.Dispatcher, f.head, f.def, f.workflow, steps, states)
+func (f *following) reading(steps []run.Run, plan flow.Decisions) *reading {
+	return read(f.Dispatcher, f.head, f.def, f.workflow, steps, plan)
 }
 
-func read(d *Dispatcher, head run.Run, def job.Definition, w *flow.Workflow, steps []run.Run, states []flow.State) *reading {
-	r := &reading{Dispatcher: d, head: head, def: def, w: w, rows: map[int]run.Run{}, states: states, blobs: d.evaluations.readers.Place(head.Tenant)}
+func read(d *Dispatcher, head run.Run, def job.Definition, w *flow.Workflow, steps []run.Run, plan flow.Decisions) *reading {
+	r := &reading{Dispatcher: d, head: head, def: def, w: w, rows: map[int]run.Run{}, plan: plan, blobs: d.evaluations.readers.Place(head.Tenant)}
 	for _, s := range steps {
 		if n, ok := w.Node(s.ID.Step); ok && s.Version != 0 {
 			r.rows[n.Index] = s
@@ -134,7 +134,7 @@ func (r *reading) Seen(index int) flow.Seen {
 	}
 	row, ok := r.rows[index]
 	if !ok {
-		seen := flow.Seen{State: r.states[index]}
+		seen := flow.Seen{State: r.plan.States[index]}
 		if n := &r.w.Nodes[index]; n.Kind == flow.KindFail && seen.State == flow.Failed {
 			seen.Error = n.Fail.Message
 		}
@@ -146,6 +146,9 @@ func (r *reading) Seen(index int) flow.Seen {
 	}
 	return ended(seen)
 }
+
+// Caught lists the failures that a node handles. Which these are follows from the ends of all steps.
+func (r *reading) Caught(index int) []flow.Handled { return r.w.Handled(index, &r.plan, r.Seen) }
 
 // ended is what is seen of a node: nothing but that it is open, before it has ended.
 func ended(seen flow.Seen) flow.Seen {
@@ -219,19 +222,20 @@ func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run, again b
 
 // read reads what the data of a node are made of: the rows that it names, or all where some of that follows from others.
 func (d *Dispatcher) read(ctx context.Context, whole run.Run, def job.Definition, w *flow.Workflow, n *flow.Node) (*reading, error) {
-	named := n.Data.Reading().Nodes
+	reads := n.Data.Reading()
+	named := reads.Nodes
 	ask := make([]run.Run, 0, len(named))
 	for _, i := range named {
 		if w.Nodes[i].Kind == flow.KindTask {
 			ask = append(ask, run.Run{ID: whole.ID.Whole().At(w.Nodes[i].Path), Tenant: whole.Tenant})
 		}
 	}
-	if len(ask) == len(named) {
+	if len(ask) == len(named) && !reads.Caught {
 		rows, err := d.ReadRuns(ctx, ask)
 		if err != nil {
 			return nil, err
 		}
-		r := read(d, whole, def, w, rows, nil)
+		r := read(d, whole, def, w, rows, flow.Decisions{})
 		if len(r.rows) == len(named) {
 			return r, nil
 		}
@@ -246,7 +250,7 @@ func (d *Dispatcher) read(ctx context.Context, whole run.Run, def job.Definition
 			facts[n.Index] = FactOf(w, row)
 		}
 	}
-	return read(d, whole, def, w, rows, w.Plan(facts).States), nil
+	return read(d, whole, def, w, rows, w.Plan(facts)), nil
 }
 
 // askFor is for how long nodes are asked before what has come of it is written.
@@ -256,7 +260,7 @@ const askFor = time.Second
 // sent, also with an error: what cannot be told of one node for now holds up no other. Where another has written one, that is a *store.Conflict: what he has written
 // counts.
 func (f *following) ask(ctx context.Context, nodes []int, plan flow.Decisions, steps []run.Run) (stand, released []run.Run, err error) {
-	r := f.reading(steps, plan.States)
+	r := f.reading(steps, plan)
 	stand = steps
 	var rows []run.Run
 	var runs []int
@@ -345,7 +349,7 @@ func (f *following) output(ctx context.Context, plan flow.Decisions, steps []run
 	}
 	var data []byte
 	var mediaType string
-	failed, err := f.reading(steps, plan.States).evaluate(nil, func(texts *flow.Evaluation) (err error) {
+	failed, err := f.reading(steps, plan).evaluate(nil, func(texts *flow.Evaluation) (err error) {
 		data, mediaType, err = texts.Give(ctx, f.workflow.Output)
 		return err
 	})

@@ -166,6 +166,17 @@ func (f *following) step(ctx context.Context, again bool) error {
 	if plan.End != "" {
 		return f.end(ctx, plan, steps)
 	}
+	if plan.Stop != flow.None {
+		// Durable before any step is looked up again: nothing starts that is put behind it. A crash here leaves the others to the check of the run, and to the message of
+		// who has ended.
+		if f.head, err = f.PutRun(ctx, f.head.LateFor(f.failed(plan, plan.Stop, steps)), f.def.On, f.now); err != nil {
+			return err
+		}
+		if steps, err = f.Steps(ctx, f.head); err != nil {
+			return err
+		}
+		return f.stop(ctx, steps)
+	}
 	released, failed := f.release(ctx, plan.Release, steps, plan.States) // also where an answer is wanting: they do not wait for it
 	released = append(released, asked...)
 	if again {
@@ -360,10 +371,15 @@ func (f *following) end(ctx context.Context, plan flow.Decisions, steps []run.Ru
 
 // why says which step a run has failed of, and its error.
 func (f *following) why(plan flow.Decisions, steps []run.Run) string {
-	cause := f.workflow.Cause(flow.None, plan.States)
+	cause := f.workflow.Cause(flow.None, plan.Counted())
 	if cause == flow.None {
 		return "a step failed"
 	}
+	return f.failed(plan, cause, steps)
+}
+
+// failed says of a step what it has failed of.
+func (f *following) failed(plan flow.Decisions, cause int, steps []run.Run) string {
 	n := &f.workflow.Nodes[cause]
 	if n.Kind == flow.KindFail {
 		return fmt.Sprintf("step %s: %s", n.Path, n.Fail.Message)

@@ -110,7 +110,7 @@ func bare(q *gojq.Query) string {
 // String is the text of the expression.
 func (e *Expression) String() string { return e.text }
 
-// Place tells where a step is named, in characters from 1 of the text that the expression was read from; 0 where that is all of it.
+// Place tells where a step, or Caught, is named, in characters from 1 of the text that the expression was read from; 0 where that is all of it.
 func (e *Expression) Place(step string) int {
 	if at := find(e.text, step, ofSteps); at > 0 {
 		return e.from + at

@@ -13,11 +13,16 @@ import (
 // Fields are what an expression may read of a step.
 var Fields = []string{"state", "result", "error", "attempt", "started_at", "ended_at"}
 
+// Caught is the name of the failures that a step handles. Only expressions of such steps may read it, and who checks a workflow sees to that.
+const Caught = "caught"
+
 // Reads is what an expression reads of its input.
 type Reads struct {
 	Input bool // the payload of the run, as .input of a workflow or .payload of a key
 	Run   bool
 	Steps map[string][]string // names of steps, each with the fields that are read of it, in the order of Fields
+
+	Caught bool // the failures that a step of a workflow handles
 }
 
 // Names lists the steps that are read, in the order of their names.
@@ -34,6 +39,9 @@ func (r Reads) List() []string {
 	}
 	if r.Run {
 		all = append(all, ".run")
+	}
+	if r.Caught {
+		all = append(all, ".caught")
 	}
 	for _, name := range r.Names() {
 		step := ".steps." + name
@@ -53,7 +61,7 @@ func (r Reads) List() []string {
 
 // with adds what another reads.
 func (r Reads) with(o Reads) Reads {
-	all := Reads{Input: r.Input || o.Input, Run: r.Run || o.Run, Steps: map[string][]string{}}
+	all := Reads{Input: r.Input || o.Input, Run: r.Run || o.Run, Caught: r.Caught || o.Caught, Steps: map[string][]string{}}
 	for _, steps := range []map[string][]string{r.Steps, o.Steps} {
 		for name, fields := range steps {
 			all.Steps[name] = inOrder(append(slices.Clone(all.Steps[name]), fields...))
@@ -135,6 +143,8 @@ func (f *fence) field(is origin, name string) origin {
 		case p.steps:
 			all = join(all, origin{{steps: true, step: name}})
 			f.read(name)
+		case f.scope.steps && name == Caught:
+			f.reads.Caught = true
 		case !slices.Contains(f.scope.names, name):
 			f.refuseField(name, f.scope.one()+guess(name, f.scope.names))
 		case f.scope.steps && name == "steps":

@@ -92,7 +92,7 @@ func TestATemplateReadsWhatItsExpressionsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(parsed.Reads()); got != "{false true map[a:[state error] b:[result]]}" || parsed.Constant() {
+	if got := fmt.Sprint(parsed.Reads()); got != "{false true map[a:[state error] b:[result]] false}" || parsed.Constant() {
 		t.Errorf("it reads %s", got)
 	}
 }

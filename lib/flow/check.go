@@ -68,6 +68,7 @@ func Check(v *manifest.Value, judge Judge) (*Workflow, error) {
 	c := checkerOf(r, def, judge)
 	c.build()
 	if r.count() == 0 {
+		c.catching()
 		c.expressions()
 		c.reach()
 	}
@@ -107,7 +108,7 @@ func (c *checker) build() {
 	if d := c.def.Timeout; d != 0 && (d.Std() < time.Second || d.Std() > MaxTimeout) {
 		c.add("timeout", d.String(), "a duration from 1s to "+schedule.Duration(MaxTimeout).String())
 	}
-	c.w = &Workflow{Timeout: c.def.Timeout, source: c.def}
+	c.w = &Workflow{Timeout: c.def.Timeout, Stops: c.def.OnFailure == Stop, source: c.def}
 	fill(&c.w.Timeout, schedule.Duration(DefaultTimeout))
 	c.defaults()
 	c.survey(c.def.Steps, "", 1)
@@ -166,6 +167,10 @@ func (c *checker) graph(steps map[string]Step, around outside) []int {
 		if by := g.ledBy[name]; by != "" {
 			n.Switch = index[by]
 		}
+		for _, by := range g.catches[name] {
+			n.Catches = append(n.Catches, index[by])
+		}
+		slices.Sort(n.Catches)
 		index[name] = n.Index
 		top = append(top, n.Index)
 		c.w.Nodes = append(c.w.Nodes, n)
@@ -183,6 +188,11 @@ func (c *checker) graph(steps map[string]Step, around outside) []int {
 		for _, choice := range steps[n.Name].Switch {
 			if to, ok := index[choice.To]; ok {
 				n.Ways = append(n.Ways, Way{When: choice.When, To: to})
+			}
+		}
+		for _, clause := range steps[n.Name].Catch {
+			if to, ok := index[clause.To]; ok {
+				n.Catch = append(n.Catch, Clause{Codes: clause.Codes, To: to})
 			}
 		}
 	}

@@ -13,15 +13,22 @@ import (
 // Condition is an expression that asks whether something holds.
 type Condition struct {
 	*expression.Expression
-	at    string
-	names map[string]int // the nodes that it names, by index
+	at string
+	named
+}
+
+// named is what a text names: nodes, by index, and the one whose failures it reads as .caught, or None.
+type named struct {
+	names   map[string]int
+	caught  int   // that handles them
+	catches []int // of which they are
 }
 
 // Data is JSON with expressions in its texts.
 type Data struct {
 	*expression.Template
-	at    string
-	names map[string]int // the nodes that it names, by index
+	at string
+	named
 }
 
 // Reading tells what expressions read: the payload of the run, and of which nodes, by index, ascending, something, or the result.
@@ -29,17 +36,18 @@ type Reading struct {
 	Input   bool
 	Nodes   []int
 	Results []int
+	Caught  bool // of nodes among them the failures that were caught
 }
 
-func reading(reads expression.Reads, names map[string]int) Reading {
-	r := Reading{Input: reads.Input}
-	for name, i := range names {
+func reading(reads expression.Reads, n named) Reading {
+	r := Reading{Input: reads.Input, Nodes: slices.Clone(n.catches), Caught: n.catches != nil}
+	for name, i := range n.names {
 		r.Nodes = append(r.Nodes, i)
 		if reads.Result(name) {
 			r.Results = append(r.Results, i)
 		}
 	}
-	slices.Sort(r.Nodes)
+	r.Nodes = merged(r.Nodes, nil)
 	slices.Sort(r.Results)
 	return r
 }
@@ -83,7 +91,9 @@ func (c *checker) condition(at, text string, n *Node) *Condition {
 		c.wrongly(at, err)
 		return nil
 	}
-	return &Condition{e, at, c.named(at, e, n)}
+	of := named{names: map[string]int{}, caught: None}
+	c.named(at, e, n, &of)
+	return &Condition{e, at, of}
 }
 
 // data reads JSON of a node, or of the whole workflow; nil where it holds no expression. Of the whole it is never nil, where there is any.
@@ -103,19 +113,24 @@ func (c *checker) data(at string, text json.RawMessage, n *Node) *Data {
 	if t.Constant() && n != nil {
 		return nil
 	}
-	names := map[string]int{}
+	of := named{names: map[string]int{}, caught: None}
 	for path, e := range t.All() {
-		for name, i := range c.named(at+path, e, n) {
-			names[name] = i
-		}
+		c.named(at+path, e, n, &of)
 	}
-	return &Data{t, at, names}
+	return &Data{t, at, of}
 }
 
 // named finds the nodes that an expression names: those that node n waits for, or of the whole workflow any outside of every scope.
-func (c *checker) named(at string, e *expression.Expression, n *Node) map[string]int {
+func (c *checker) named(at string, e *expression.Expression, n *Node, of *named) {
 	reads := e.Reads()
-	names := map[string]int{}
+	if reads.Caught {
+		if of.caught = c.w.handler(n); of.caught != None {
+			of.catches = c.w.Nodes[of.caught].Catches
+		} else {
+			got := &expression.Error{At: e.Place(expression.Caught), Got: expression.Caught}
+			c.add(at, got.Shown(), "what this step can read: .caught is of steps that a catch leads to, and of what is in a scope that one leads to")
+		}
+	}
 	seen := c.w.sees(n)
 	for _, name := range reads.Names() {
 		i, ok := seen[name]
@@ -129,9 +144,8 @@ func (c *checker) named(at string, e *expression.Expression, n *Node) map[string
 			c.add(at, got.Shown(), "the state of it, or a step that is no scope: results of scopes are not built yet")
 			continue
 		}
-		names[name] = i
+		of.names[name] = i
 	}
-	return names
 }
 
 func whatIsNamed(n *Node) string {
@@ -185,7 +199,7 @@ func (w *Workflow) sees(n *Node) map[string]int {
 }
 
 // Reading tells what the data read.
-func (d *Data) Reading() Reading { return reading(d.Reads(), d.names) }
+func (d *Data) Reading() Reading { return reading(d.Reads(), d.named) }
 
 // asked tells what the conditions of a node read, all together.
 func (n *Node) asked() Reading {
@@ -194,8 +208,8 @@ func (n *Node) asked() Reading {
 		if c == nil {
 			return
 		}
-		r := reading(c.Reads(), c.names)
-		all = Reading{Input: all.Input || r.Input, Nodes: merged(all.Nodes, r.Nodes), Results: merged(all.Results, r.Results)}
+		r := reading(c.Reads(), c.named)
+		all = Reading{Input: all.Input || r.Input, Caught: all.Caught || r.Caught, Nodes: merged(all.Nodes, r.Nodes), Results: merged(all.Results, r.Results)}
 	}
 	add(n.Condition)
 	for _, way := range n.Ways {
@@ -268,6 +282,12 @@ func (w *Workflow) ended(index int, sure map[int]bool) {
 	n := &w.Nodes[index]
 	if n.Scope != None {
 		w.ended(n.Scope, sure) // it has been released
+	}
+	for _, i := range n.Catches { // whatever the rule
+		sure[i] = true
+		if len(n.Catches) == 1 { // it ran, and failed
+			w.ended(i, sure)
+		}
 	}
 	switch n.Rule {
 	case OneSuccess, OneFailed, OneDone, Always:

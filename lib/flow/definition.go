@@ -22,6 +22,8 @@ type Workflow struct {
 
 	Output *Data // the result of the whole run; nil: none
 
+	Stops bool // a failure that nothing handles stops the whole: nothing is released behind it
+
 	source Definition
 }
 
@@ -82,7 +84,7 @@ type Node struct {
 	Depth int // 1 outside of every scope
 	Scope int // the scope around it, or None
 
-	// Needs holds the nodes whose states Rule judges: siblings, by index, ascending. The switch that leads here is one of them.
+	// Needs holds the nodes whose states Rule judges, and Catches: siblings, by index, ascending. The switch that leads here is one of them.
 	Needs []int
 	Next  []int // the nodes that need this one, by index, ascending
 	Rule  Rule
@@ -94,6 +96,12 @@ type Node struct {
 	Condition *Condition // made of When
 	// Data is what a task is handed, or a pass gives, where expressions say it; nil: what Task.Input or Pass.Input is.
 	Data *Data
+
+	// Catch has the clauses by which failures of the node are handled: the first that takes one. What none takes is not caught.
+	Catch []Clause
+	// Catches holds the nodes whose failures this one handles, by index, ascending. They are among Needs, and Rule does not judge them: the node waits for
+	// all of them, and runs only if one was caught into it.
+	Catches []int
 
 	// Switch is the switch that leads here, or None. The node runs only if Rule says so and that switch has chosen it. If Rule says so
 	// and the switch has chosen another, the node is skipped.

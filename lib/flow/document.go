@@ -34,8 +34,11 @@ type Definition struct {
 // OnFailure says what becomes of the other branches of a graph in which a step failed.
 type OnFailure string
 
-// Finish lets them go on. It is the default, and all that is built.
-const Finish OnFailure = "finish"
+// What becomes of other branches.
+const (
+	Finish OnFailure = "finish" // they go on: the default, and all that is built of a scope
+	Stop   OnFailure = "stop"   // nothing of the workflow starts any more, and what runs is told to stop
+)
 
 // Defaults hold for the tasks that say nothing else.
 type Defaults struct {
@@ -65,7 +68,14 @@ type Step struct {
 	Priority  queue.Priority    `json:"priority,omitempty"`
 	OnFailure OnFailure         `json:"on_failure,omitempty"`
 
-	AllowFailure bool `json:"allow_failure,omitempty"`
+	AllowFailure bool       `json:"allow_failure,omitempty"`
+	Catch        []Catching `json:"catch,omitempty"`
+}
+
+// Catching is one clause of a catch as a user writes it: no codes take every failure.
+type Catching struct {
+	Codes []string `json:"codes,omitempty"`
+	To    string   `json:"to"`
 }
 
 // Choice is one way of a switch as a user writes it.

@@ -27,6 +27,8 @@ type Facts interface {
 	Run() map[string]any
 	// Seen is what is known of a node.
 	Seen(index int) Seen
+	// Caught lists the failures that a node handles, in the order of the nodes that have failed.
+	Caught(index int) []Handled
 	// Result is what a task has given, as it was kept, and its media type.
 	Result(ctx context.Context, index int) (data []byte, mediaType string, err error)
 }
@@ -175,8 +177,8 @@ func (e *Evaluation) what(index int) string {
 
 // Holds asks a condition of a node.
 func (e *Evaluation) Holds(ctx context.Context, c *Condition) (holds bool, err error) {
-	err = e.text(ctx, c.at, reading(c.Reads(), c.names), func() error {
-		input, err := e.input(c.at, c.Reads(), c.names)
+	err = e.text(ctx, c.at, reading(c.Reads(), c.named), func() error {
+		input, err := e.input(c.at, c.Reads(), c.named)
 		if err != nil {
 			return err
 		}
@@ -248,7 +250,7 @@ func (e *Evaluation) passed(d *Data) *Data {
 }
 
 func (e *Evaluation) value(d *Data) (any, error) {
-	input, err := e.input(d.at, d.Reads(), d.names)
+	input, err := e.input(d.at, d.Reads(), d.named)
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +258,7 @@ func (e *Evaluation) value(d *Data) (any, error) {
 }
 
 // input makes what an expression reads.
-func (e *Evaluation) input(at string, reads expression.Reads, names map[string]int) (map[string]any, error) {
+func (e *Evaluation) input(at string, reads expression.Reads, of named) (map[string]any, error) {
 	input := map[string]any{"run": e.facts.Run()}
 	if reads.Input {
 		var err error
@@ -266,7 +268,7 @@ func (e *Evaluation) input(at string, reads expression.Reads, names map[string]i
 	}
 	steps := map[string]any{}
 	for _, name := range reads.Names() {
-		i := names[name]
+		i := of.names[name]
 		seen := e.facts.Seen(i)
 		one := map[string]any{"state": string(seen.State), "result": nil, "error": nil, "attempt": seen.Attempt, "started_at": moment(seen.Started), "ended_at": moment(seen.Ended)}
 		if seen.Error != "" {
@@ -281,6 +283,17 @@ func (e *Evaluation) input(at string, reads expression.Reads, names map[string]i
 		steps[name] = one
 	}
 	input["steps"] = steps
+	if reads.Caught {
+		caught := []any{}
+		for _, h := range e.facts.Caught(of.caught) {
+			one := map[string]any{"step": h.Step, "error": nil, "code": h.Code}
+			if h.Error != "" {
+				one["error"] = h.Error
+			}
+			caught = append(caught, one)
+		}
+		input[expression.Caught] = caught
+	}
 	return input, nil
 }
 

@@ -28,6 +28,8 @@ const (
 	MaxCondition = 1024 // characters of a switch's condition
 	MaxMessage   = 1024 // characters of what a fail node says
 	MaxWays      = 100  // of a switch
+	MaxClauses   = 20   // of a catch
+	MaxCodes     = 50   // of a clause
 )
 
 var (
@@ -46,7 +48,7 @@ var (
 )
 
 // stepFieldsToCome are fields of steps that a later version has.
-var stepFieldsToCome = []string{"foreach", "repeat", "poll", "wait", "run", "catch", "compensate", "callback", "gates", "output",
+var stepFieldsToCome = []string{"foreach", "repeat", "poll", "wait", "run", "compensate", "callback", "gates", "output",
 	"branch", "parallel", "chain"}
 
 var elsewhere = map[string]string{
@@ -97,13 +99,11 @@ var workflowShape = object{
 	fields: []field{
 		{name: "steps", shape: ref("steps"), required: true, doc: "the steps by their names"},
 		{name: "timeout", shape: durationShape, doc: "longest time of the whole run, from its start; 7d by default"},
-		{name: "on_failure", shape: failureShape, doc: "what becomes of the other branches when a step fails: finish, the default, lets them go on"},
+		{name: "on_failure", shape: choice{of: texts(Finish, Stop)}, doc: "what becomes of the other branches when a step fails and nothing handles that: finish, the default, lets them go on; stop ends the run"},
 		{name: "defaults", shape: defaultsShape, doc: "for tasks that say nothing else"},
 		{name: "output", shape: data{}, doc: "any JSON, with expressions in its texts: the result of the run"},
 	},
 }
-
-var failureShape = choice{of: []string{string(Finish)}, later: []string{"stop"}}
 
 var (
 	priorityShape  = choice{of: texts(queue.Priorities...)}
@@ -172,7 +172,10 @@ var stepShape = object{
 		{name: "queue", shape: wideName, beside: targetFields, doc: "the pool of workers"},
 		{name: "priority", shape: priorityShape, beside: targetFields, doc: "which of the pool's queues"},
 		{name: "allow_failure", shape: yesOrNo{}, beside: slices.Concat(targetFields, []string{"steps"}), doc: "has its failure count as a success, for the steps that need it and for the run"},
-		{name: "on_failure", shape: failureShape, beside: []string{"steps"}, doc: "what becomes of the other branches of a scope when a step of it fails: finish, the default, lets them go on"},
+		{name: "on_failure", shape: choice{of: texts(Finish), later: texts(Stop)}, beside: []string{"steps"}, doc: "what becomes of the other branches of a scope when a step of it fails: finish, the default, lets them go on"},
+		{name: "catch", shape: list{of: catchShape, least: 1, most: MaxClauses,
+			phrase: fmt.Sprintf(`1 to %d clauses as an array, such as [{"codes": ["timeout"], "to": "remind"}, {"to": "undo"}]`, MaxClauses)},
+			beside: slices.Concat(targetFields, []string{"steps"}), doc: "steps that handle its failure: that of the first clause that takes it"},
 	}),
 }
 
@@ -181,6 +184,15 @@ var wayShape = object{
 	fields: []field{
 		{name: "when", shape: condition{text{longest: MaxCondition}}, doc: "the condition, without ${ }; without one the way is always taken, and stands last"},
 		{name: "to", shape: nameShape, required: true, doc: "the step that goes on, in the same scope"},
+	},
+}
+
+var catchShape = object{
+	phrase: `a clause such as {"codes": ["timeout", "http_status:5xx"], "to": "remind"}`,
+	fields: []field{
+		{name: "codes", shape: list{of: text{longest: maxCode}, least: 1, most: MaxCodes, distinct: true,
+			phrase: fmt.Sprintf(`1 to %d codes as an array, such as ["timeout", "http_status:5xx"]`, MaxCodes)}, doc: "of the failures that it takes; all by default"},
+		{name: "to", shape: nameShape, required: true, doc: "the step that handles them, in the same scope"},
 	},
 }
 

@@ -10,15 +10,16 @@ import (
 
 // graph is what the steps of one scope need of one another, by their names.
 type graph struct {
-	names []string // sorted
-	needs map[string][]string
-	ledBy map[string]string            // the switch that leads to a step
-	field map[string]map[string]string // of a step and one that it needs: the path of the field that says so
+	names   []string // sorted
+	needs   map[string][]string
+	ledBy   map[string]string            // the switch that leads to a step
+	catches map[string][]string          // the steps whose failures a step handles
+	field   map[string]map[string]string // of a step and one that it needs: the path of the field that says so
 }
 
 // edges reads who needs whom.
 func (c *checker) edges(steps map[string]Step, around outside) *graph {
-	g := &graph{names: slices.Sorted(maps.Keys(steps)), needs: map[string][]string{}, ledBy: map[string]string{}, field: map[string]map[string]string{}}
+	g := &graph{names: slices.Sorted(maps.Keys(steps)), needs: map[string][]string{}, ledBy: map[string]string{}, catches: map[string][]string{}, field: map[string]map[string]string{}}
 	add := func(name, needed, at string) {
 		if g.field[name] == nil {
 			g.field[name] = map[string]string{}
@@ -59,6 +60,27 @@ func (c *checker) edges(steps map[string]Step, around outside) *graph {
 			}
 			g.ledBy[way.To] = name
 			add(way.To, name, at+".to")
+		}
+	}
+	for _, name := range g.names {
+		for i, clause := range steps[name].Catch {
+			at := entry(around.at+"."+name+".catch", i) + ".to"
+			if !known(clause.To, at) || slices.Contains(g.catches[clause.To], name) {
+				continue
+			}
+			switch {
+			case clause.To == name:
+				c.add(at, invalid.Quote(name), "another step: none handles its own failure")
+				continue
+			case g.ledBy[clause.To] != "":
+				c.add(at, invalid.Quote(clause.To), "a step that no switch leads to, and "+g.ledBy[clause.To]+" does; let both lead to a pass of their own, and the step need these")
+				continue
+			case g.field[clause.To][name] != "":
+				c.add(g.field[clause.To][name], invalid.Quote(name), "none here: "+name+" leads to this step by its catch, so the step waits for it, and its rule does not judge it")
+				continue
+			}
+			g.catches[clause.To] = append(g.catches[clause.To], name)
+			add(clause.To, name, at)
 		}
 	}
 	return g

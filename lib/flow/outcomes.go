@@ -14,6 +14,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/manifest"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // Outcomes says how the nodes of a workflow come out in a simulation, by path.
@@ -28,6 +29,8 @@ type Outcome struct {
 	Takes *schedule.Duration `json:"takes,omitempty"`
 	// Fails is how many attempts fail before the one that State is about.
 	Fails int `json:"fails,omitempty"`
+	// Code is what a task fails of, as catch names it; without a State it ends as Failed. "": what nobody names, or timeout and crash where that is plain.
+	Code string `json:"code,omitempty"`
 	// To is the name of the step that a switch chooses, or null for none of its ways.
 	To json.RawMessage `json:"to,omitempty"`
 	// Result is what a task gives, for expressions that read it; nil where nothing is said.
@@ -45,7 +48,7 @@ func wantOutcome(n *Node) string {
 	if n.Kind == KindSwitch {
 		return `{"to": "NAME"} with the step that the switch chooses, {"to": null} for none, or "failed" where a condition fails`
 	}
-	return `a state such as "failed", or an object of state, takes, fails and result`
+	return `a state such as "failed", or an object of state, takes, fails, code and result`
 }
 
 // wrong reports a field that holds what it cannot. A text is shown in quotes, other JSON as it is.
@@ -143,12 +146,16 @@ func readOutcome(n *Node, text json.RawMessage) (Outcome, error) {
 			if json.Unmarshal(field, &o.Fails) != nil || string(field) == "null" {
 				errs = append(errs, wrong(name, field, "a whole number"))
 			}
+		case "code":
+			if json.Unmarshal(field, &o.Code) != nil || o.Code == "" {
+				errs = append(errs, wrong(name, field, `a code that the step can fail with, such as "timeout"`))
+			}
 		case "to":
 			o.To = field
 		case "result":
 			o.Result = field
 		default:
-			errs = append(errs, invalid.Field(name, name, "one of state, takes, fails, to and result"))
+			errs = append(errs, invalid.Field(name, name, "one of state, takes, fails, code, to and result"))
 		}
 	}
 	return o, errors.Join(errs...)
@@ -181,6 +188,8 @@ func (w *Workflow) check(n *Node, o Outcome) error {
 			return invalid.Field("fails", strconv.Itoa(o.Fails), "nothing: a switch has no attempts")
 		case o.Result != nil:
 			return wrong("result", o.Result, "nothing: a switch has no result")
+		case o.Code != "":
+			return invalid.Field("code", o.Code, "nothing: a switch fails of its expressions alone")
 		case o.State != "" && o.To != nil:
 			return wrong("to", o.To, "nothing beside the state failed")
 		}
@@ -191,6 +200,17 @@ func (w *Workflow) check(n *Node, o Outcome) error {
 	refuse := func(field, got, want string) { errs = append(errs, invalid.Field(field, got, want)) }
 	if o.To != nil {
 		errs = append(errs, wrong("to", o.To, "nothing: only a switch chooses"))
+	}
+	if o.Code != "" {
+		all := codes{}
+		w.codesOf(n, all)
+		delete(all, string(Unknown)) // which is a state
+		switch {
+		case o.State != "" && !o.State.Failure():
+			refuse("code", o.Code, "nothing beside the state "+string(o.State))
+		case !all.allows(o.Code) || strings.HasPrefix(o.Code, statusCode) && strings.HasSuffix(o.Code, hundreds):
+			refuse("code", o.Code, "a code that the step can fail with: "+all.text())
+		}
 	}
 	most := n.Task.Retry.MaxAttempts
 	switch {
@@ -236,6 +256,7 @@ type course struct {
 	starts []time.Duration // of attempts, from its release
 	takes  time.Duration   // from its release to the end of the last attempt
 	state  State
+	code   string
 }
 
 func (o Outcome) task(t *Task) course {
@@ -244,8 +265,12 @@ func (o Outcome) task(t *Task) course {
 		each = o.Takes.Std()
 	}
 	most := max(t.Retry.MaxAttempts, 1)
-	c := course{state: o.State}
-	if c.state == "" {
+	c := course{state: o.State, code: o.Code}
+	switch {
+	case c.state != "":
+	case c.code != "":
+		c.state = Failed
+	default:
 		c.state = Succeeded
 	}
 	attempts := o.Fails + 1
@@ -254,7 +279,11 @@ func (o Outcome) task(t *Task) course {
 	case c.state == Skipped:
 		return c
 	case c.state == Unknown: // its worker died, so nobody tells how much longer it would have taken
-	case slow, c.state == Dead, attempts > most:
+		fill(&c.code, target.CodeCrash)
+	case slow:
+		attempts, c.state = most, Dead
+		fill(&c.code, target.KindTimeout)
+	case c.state == Dead, attempts > most:
 		attempts, c.state = most, Dead
 	}
 	if limit > 0 {

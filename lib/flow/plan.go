@@ -6,6 +6,8 @@ type Fact struct {
 	State State
 	// To is the node that a switch chose, by index, or None. It counts where State is Succeeded.
 	To int
+	// Code says what a node has failed of, as target.CodeOf has it. It counts where State is a failure.
+	Code string
 }
 
 // Decisions are what follows from the facts about the nodes of a workflow.
@@ -18,6 +20,10 @@ type Decisions struct {
 	// Ask lists the nodes that run now if what they ask says so, by index, ascending: switches, and tasks and passes with a condition. What comes of it is a
 	// new fact.
 	Ask []int
+	// Caught has the failures that were caught, by the index of the node that has failed; nil where none was.
+	Caught map[int]Caught
+	// Stop is the node whose failure stops the workflow, or None: nothing handles it, and the workflow is one that stops for that. Nothing is released then.
+	Stop int
 	// End is the state of the workflow once all nodes have ended, Succeeded or Failed, and "" before.
 	End State
 }
@@ -27,12 +33,15 @@ type Decisions struct {
 // them. So one who has read only some of the nodes, and leaves the others zero, decides less, and nothing else. Of what it is to release,
 // some may have been released already.
 func (w *Workflow) Plan(facts []Fact) Decisions {
-	p := planner{w: w, facts: facts, Decisions: Decisions{States: make([]State, len(w.Nodes))}}
+	p := planner{w: w, facts: facts, Decisions: Decisions{States: make([]State, len(w.Nodes)), Stop: None}}
 	for i := range p.States {
 		p.States[i] = Pending
 	}
 	if end := p.graph(w.Top); end.Ended() {
 		p.End = end
+	}
+	if p.Stop != None {
+		p.Release, p.Ask = nil, nil
 	}
 	return p.Decisions
 }
@@ -41,20 +50,26 @@ type planner struct {
 	w       *Workflow
 	facts   []Fact
 	parents []State // of the node in hand
+	covered int     // scopes around it whose failure something may handle
 	Decisions
 }
 
-// graph decides over siblings, parents before children, and gives the state of the whole. Every failure fails it that is not allowed, whatever came
+// graph decides over siblings, parents before children, and gives the state of the whole. Every failure fails it that is neither allowed nor caught, whatever came
 // after: a green clean-up hides no red step.
 func (p *planner) graph(siblings []int) State {
 	whole := Succeeded
 	open := false
 	for _, i := range siblings {
-		state := p.node(&p.w.Nodes[i])
+		n := &p.w.Nodes[i]
+		state := p.node(n)
 		p.States[i] = state
+		p.catch(n)
 		open = open || !state.Ended()
-		if p.w.Nodes[i].counts(state).Failure() {
+		if p.counted(n).Failure() {
 			whole = Failed
+			if p.w.Stops && p.covered == 0 && p.Stop == None {
+				p.Stop = p.itself(i)
+			}
 		}
 	}
 	if open {
@@ -93,9 +108,14 @@ func (p *planner) node(n *Node) State {
 func (p *planner) verdict(n *Node) Verdict {
 	p.parents = p.parents[:0]
 	for _, i := range n.Needs {
-		p.parents = append(p.parents, p.w.Nodes[i].counts(p.States[i]))
+		if !n.handles(i) {
+			p.parents = append(p.parents, p.counted(&p.w.Nodes[i]))
+		}
 	}
 	v := n.Rule.Decide(p.parents...)
+	if v == Run && len(n.Catches) > 0 {
+		return p.caughtInto(n)
+	}
 	if v != Run || n.Switch == None {
 		return v
 	}
@@ -111,7 +131,7 @@ func (p *planner) verdict(n *Node) Verdict {
 
 // Awaits lists what a node that has not ended waits for, by index, ascending: the parents without an end of holder, which is the node itself or else the
 // scope around it that is the first to wait; or of a scope that has begun, what is directly in it and has no end. holder is None where nothing is waited
-// for. states are those of a Plan, or what has become of these since.
+// for. states are those that Counted gives of a Plan, or what has become of these since.
 func (w *Workflow) Awaits(index int, states []State) (holder int, open []int) {
 	without := func(all []int) []int {
 		var open []int
@@ -123,14 +143,17 @@ func (w *Workflow) Awaits(index int, states []State) (holder int, open []int) {
 		return open
 	}
 	for n := index; n != None; n = w.Nodes[n].Scope {
-		parents := make([]State, len(w.Nodes[n].Needs))
-		for i, needed := range w.Nodes[n].Needs {
+		judged := w.Nodes[n].judged()
+		parents := make([]State, len(judged))
+		for i, needed := range judged {
 			parents[i] = w.Nodes[needed].counts(states[needed])
 		}
 		led := w.Nodes[n].Switch
 		switch v := w.Nodes[n].Rule.Decide(parents...); {
 		case v == Wait:
-			return n, without(w.Nodes[n].Needs)
+			return n, without(judged)
+		case v == Run && len(without(w.Nodes[n].Catches)) > 0:
+			return n, without(w.Nodes[n].Catches)
 		case v == Run && led != None && !states[led].Ended():
 			return n, []int{led}
 		}
@@ -157,7 +180,7 @@ func (p *planner) run(n *Node) State {
 	}
 	switch n.Kind {
 	case KindScope:
-		return p.graph(n.Body.Steps)
+		return p.inside(n)
 	case KindPass:
 		return Succeeded
 	case KindFail:
@@ -166,6 +189,25 @@ func (p *planner) run(n *Node) State {
 		p.Release = append(p.Release, n.Index)
 	}
 	return Queued
+}
+
+// inside decides over what is in a scope. Of a failure in one whose own failure something may handle, nothing is known before that has ended.
+func (p *planner) inside(n *Node) State {
+	if n.AllowFailure || len(n.Catch) > 0 {
+		p.covered++
+		defer func() { p.covered-- }()
+	}
+	return p.graph(n.Body.Steps)
+}
+
+// itself is the node that has failed by itself: of a scope, the first in it.
+func (p *planner) itself(index int) int {
+	if p.w.Nodes[index].Kind == KindScope {
+		if cause := p.w.cause(index, func(i int) State { return p.counted(&p.w.Nodes[i]) }); cause != None {
+			return cause
+		}
+	}
+	return index
 }
 
 // spread gives the nodes inside of a scope the states that they have now that the scope has ended. Where it never ran, none of them does.
@@ -182,7 +224,7 @@ func (p *planner) spread(n *Node, end State) {
 	}
 	// By its own fact it is over. What follows of its steps is told; nothing in it is released any more.
 	release, ask := len(p.Release), len(p.Ask)
-	p.graph(n.Body.Steps)
+	p.inside(n)
 	p.Release, p.Ask = p.Release[:release], p.Ask[:ask]
 	for i := n.Index + 1; i < len(p.States) && p.w.Nodes[i].Depth > n.Depth; i++ {
 		if p.facts[i].State == "" && !p.States[i].Ended() {
@@ -192,14 +234,18 @@ func (p *planner) spread(n *Node, end State) {
 }
 
 // Cause finds the failure that a scope has failed of, or for None the workflow: the first node in it, in the order of nodes, that has
-// failed by itself. It gives None where none has.
+// failed by itself. It gives None where none has. states are those that Counted gives of a Plan.
 func (w *Workflow) Cause(scope int, states []State) int {
+	return w.cause(scope, func(i int) State { return w.Nodes[i].counts(states[i]) })
+}
+
+func (w *Workflow) cause(scope int, counted func(index int) State) int {
 	for _, i := range w.Siblings(scope) {
-		if !w.Nodes[i].counts(states[i]).Failure() {
+		if !counted(i).Failure() {
 			continue
 		}
 		if w.Nodes[i].Kind == KindScope {
-			if cause := w.Cause(i, states); cause != None {
+			if cause := w.cause(i, counted); cause != None {
 				return cause
 			}
 		}

@@ -34,6 +34,7 @@ func drawGraph(chance *rand.Rand, depth int, g *graph, scope int, prefix string)
 	all := make([]reference.Step, n)
 	own := make([]int, n) // indices in the workflow
 	switches := make([]int, n)
+	catchers := make([][]int, n) // who names a step in a catch
 	for i := range n {
 		switches[i] = flow.None
 	}
@@ -62,10 +63,13 @@ func drawGraph(chance *rand.Rand, depth int, g *graph, scope int, prefix string)
 			node.Needs, node.Switch = append(node.Needs, own[switches[i]]), own[switches[i]]
 		}
 		for p := range i {
-			if len(s.Parents) < 4 && p != switches[i] && draw(3) == 0 {
+			if len(s.Parents) < 4 && p != switches[i] && !slices.Contains(catchers[i], p) && draw(3) == 0 {
 				s.Parents = append(s.Parents, all[p].Name)
 				node.Needs = append(node.Needs, own[p])
 			}
+		}
+		for _, p := range catchers[i] {
+			node.Catches, node.Needs = append(node.Catches, own[p]), append(node.Needs, own[p])
 		}
 		slices.Sort(node.Needs)
 		chance.Shuffle(len(s.Parents), func(a, b int) { s.Parents[a], s.Parents[b] = s.Parents[b], s.Parents[a] })
@@ -86,10 +90,11 @@ func drawGraph(chance *rand.Rand, depth int, g *graph, scope int, prefix string)
 		case flow.KindFail:
 			s.End = reference.Failure
 		case flow.KindSwitch:
+			s.Code = "expression"
 			s.End = []rune("SSSSF")[draw(5)]
 			s.Choices = map[string]bool{}
 			for j := i + 1; j < n; j++ {
-				if switches[j] == flow.None && draw(2) == 0 {
+				if switches[j] == flow.None && catchers[j] == nil && draw(2) == 0 {
 					switches[j] = i
 					s.Choices[name(j)] = true
 					if s.Chosen == "" || draw(2) == 0 {
@@ -104,12 +109,65 @@ func drawGraph(chance *rand.Rand, depth int, g *graph, scope int, prefix string)
 				s.Chosen = ""
 			}
 		}
+		if s.Code == "" {
+			s.Code = failureCodes[draw(len(failureCodes))]
+		}
+		if kind == flow.KindFail {
+			g.flow.Nodes[own[i]].Fail = &flow.Fail{Code: s.Code}
+		}
+		if kind == flow.KindTask || kind == flow.KindScope {
+			drawCatch(chance, s, i, n, switches, catchers)
+		}
 		g.by[prefix+s.Name] = *s
+	}
+	for i := range n {
+		for _, c := range all[i].Catch {
+			to := slices.IndexFunc(all, func(s reference.Step) bool { return s.Name == c.To })
+			g.flow.Nodes[own[i]].Catch = append(g.flow.Nodes[own[i]].Catch, flow.Clause{Codes: c.Codes, To: own[to]})
+		}
 	}
 	if scope == flow.None {
 		g.flow.Top = own
 	}
 	return all
+}
+
+// failureCodes are of what steps under test fail, and clauseCodes those that clauses name.
+var (
+	failureCodes = []string{"handler", "handler:stock", "timeout", "panic", "crash"}
+	clauseCodes  = [][]string{{"handler:stock"}, {"handler"}, {"timeout", "panic"}, {"crash"}}
+)
+
+// drawCatch draws who handles the failures of a step: siblings behind it that no switch leads to.
+func drawCatch(chance *rand.Rand, s *reference.Step, i, n int, switches []int, catchers [][]int) {
+	if chance.IntN(3) != 0 {
+		return
+	}
+	var free []int
+	for j := i + 1; j < n; j++ {
+		if switches[j] == flow.None {
+			free = append(free, j)
+		}
+	}
+	if len(free) == 0 {
+		return
+	}
+	clauses := chance.Perm(len(clauseCodes))[:chance.IntN(3)]
+	slices.Sort(clauses) // the narrower one first
+	add := func(codes []string) {
+		to := free[chance.IntN(len(free))]
+		s.Catch = append(s.Catch, reference.Clause{Codes: codes, To: fmt.Sprintf("%s%d", strings.TrimRight(s.Name, "0123456789"), to)})
+		if !slices.Contains(catchers[to], i) {
+			catchers[to] = append(catchers[to], i)
+		}
+	}
+	for _, k := range clauses {
+		add(clauseCodes[k])
+	}
+	if len(s.Catch) == 0 || !s.Allowed && chance.IntN(2) == 0 {
+		s.Allowed = false
+		add(nil)
+	}
 }
 
 func draw(seed uint64) (*graph, *rand.Rand) {
@@ -127,6 +185,9 @@ func (g *graph) fact(i int, chance *rand.Rand) flow.Fact {
 	n := g.flow.Nodes[i]
 	s := g.by[n.Path]
 	f := flow.Fact{State: letters[byte(s.End)][chance.IntN(len(letters[byte(s.End)]))], To: flow.None}
+	if f.State.Failure() {
+		f.Code = s.Code
+	}
 	for j := range g.flow.Nodes {
 		if s.Chosen != "" && g.flow.Nodes[j].Scope == n.Scope && g.flow.Nodes[j].Name == s.Chosen {
 			f.To = j
@@ -149,6 +210,18 @@ func (g *graph) agree(t *testing.T, d flow.Decisions, want reference.Outcome) {
 			t.Errorf("%s is released, and its rule says %c", path, want.Ends[path])
 		}
 	}
+	for i, c := range d.Caught {
+		if path := g.flow.Nodes[i].Path; g.flow.Nodes[c.To].Name != want.Caught[path] || c.Code != want.Codes[path] {
+			t.Errorf("%s has failed of %s, which %s handles; want %s and %q", path, c.Code, g.flow.Nodes[c.To].Path, want.Codes[path], want.Caught[path])
+		}
+	}
+	if d.End != "" {
+		for path, to := range want.Caught {
+			if i := slices.IndexFunc(g.flow.Nodes, func(n flow.Node) bool { return n.Path == path }); g.flow.Nodes[d.Caught[i].To].Name != to {
+				t.Errorf("nobody handles the failure of %s, want %s", path, to)
+			}
+		}
+	}
 	if d.End != "" && !slices.Contains(letters[byte(want.End)], d.End) {
 		t.Errorf("the workflow is %s, want %c", d.End, want.End)
 	}
@@ -162,7 +235,7 @@ func (g *graph) awaited(t *testing.T, d flow.Decisions) {
 		if s.Ended() || s == flow.Queued && !slices.Contains(d.Release, i) && !slices.Contains(d.Ask, i) {
 			continue // what was released waits for nothing here
 		}
-		holder, open := g.flow.Awaits(i, d.States)
+		holder, open := g.flow.Awaits(i, d.Counted())
 		if waits := s == flow.Pending || s == flow.Running; waits != (holder != flow.None) || waits != (len(open) > 0) {
 			t.Errorf("%s is %s, and waits for %v of %d", n.Path, s, open, holder)
 		}
@@ -283,13 +356,24 @@ func (g *graph) definition(steps []reference.Step) map[string]any {
 		if s.Allowed {
 			step["allow_failure"] = true
 		}
+		if s.Catch != nil {
+			var clauses []any
+			for _, c := range s.Catch {
+				clause := map[string]any{"to": c.To}
+				if c.Codes != nil {
+					clause["codes"] = c.Codes
+				}
+				clauses = append(clauses, clause)
+			}
+			step["catch"] = clauses
+		}
 		switch g.kind[s.Name] {
 		case flow.KindScope:
 			step["steps"] = g.definition(s.Inside)
 		case flow.KindPass:
 			step["pass"] = map[string]any{}
 		case flow.KindFail:
-			step["fail"] = map[string]any{}
+			step["fail"] = map[string]any{"code": s.Code}
 		case flow.KindSwitch:
 			var ways []any
 			for _, to := range slices.Sorted(maps.Keys(s.Choices)) {
@@ -306,6 +390,7 @@ func (g *graph) definition(steps []reference.Step) map[string]any {
 
 // The same from the text of a definition on. Where one is refused because a step can never run, the evaluator knows no ends by which it runs.
 func TestW2_DefinitionsComeOutAsTheEvaluatorSays(t *testing.T) {
+	unfailing := regexp.MustCompile(`^steps\.(.*)\.catch(?:: want none: nothing in this scope can fail|\[.\]\.codes\[.\]: got "(.*)", want a code that \S+ can fail with: )`)
 	taken, never := 0, regexp.MustCompile(`^steps\.(.*)\.(rule|needs|to|pass|fail|handler|switch|steps).*nothing can reach`)
 	for seed := range seeds() {
 		g, chance := draw(seed)
@@ -320,6 +405,17 @@ func TestW2_DefinitionsComeOutAsTheEvaluatorSays(t *testing.T) {
 		}
 		for _, wrong := range invalid.All(err) {
 			at := never.FindStringSubmatch(wrong.Error())
+			if catch := unfailing.FindStringSubmatch(wrong.Error()); catch != nil {
+				path := strings.ReplaceAll(catch[1], ".steps.", "/")
+				for range 200 {
+					g.shuffle(g.steps, chance)
+					if code := reference.Evaluate(g.steps).Codes[path]; code != "" && (catch[2] == "" || code == catch[2]) {
+						t.Errorf("%s: %v, and it failed of that\n%s", path, wrong, text)
+						break
+					}
+				}
+				continue
+			}
 			if at == nil {
 				t.Errorf("%s: %v", text, wrong)
 				continue
@@ -473,7 +569,7 @@ func TestCauseIsTheFirstStepThatFailedByItself(t *testing.T) {
 	} {
 		_, _, d := planned(t, w, facts)
 		got := ""
-		if i := w.Cause(flow.None, d.States); i != flow.None {
+		if i := w.Cause(flow.None, d.Counted()); i != flow.None {
 			got = w.Nodes[i].Path
 		}
 		if got != want {

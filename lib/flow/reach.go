@@ -31,6 +31,15 @@ func (c *checker) reachIn(steps []int, at string, may []outcomes) {
 
 // counted is what ends of a step count as, for those that need it.
 func (n *Node) counted(ends outcomes) outcomes {
+	if ends&failures == 0 {
+		return ends
+	}
+	switch all := n.catchesAll(); {
+	case all:
+		ends = ends&^failures | skips
+	case len(n.Catch) > 0:
+		ends |= skips
+	}
 	if n.AllowFailure && ends&failures != 0 {
 		return ends&^failures | successes
 	}
@@ -74,6 +83,9 @@ func (n *Node) reachable(may []outcomes) (runs bool, otherwise outcomes) {
 			otherwise |= upstreamFailures
 		}
 	}
+	if len(n.Catches) > 0 {
+		return runs, otherwise | skips // nothing may have been caught
+	}
 	if n.Switch == None {
 		return runs, otherwise
 	}
@@ -92,7 +104,7 @@ func (n *Node) reachable(may []outcomes) (runs bool, otherwise outcomes) {
 // rule.
 func (n *Node) mixtures(may []outcomes) [][]State {
 	sets := [everyOutcome + 1]bool{0: true}
-	for _, i := range n.Needs {
+	for _, i := range n.judged() {
 		var more [everyOutcome + 1]bool
 		for set, found := range sets {
 			for _, s := range everyEnd {
@@ -125,7 +137,7 @@ func statesIn(set outcomes) []State {
 // unreachable reports a step that can never run.
 func (c *checker) unreachable(n *Node, at string, may []outcomes) {
 	var how []string
-	for _, i := range n.Needs {
+	for _, i := range n.judged() {
 		const few = 4
 		if len(how) == few {
 			how = append(how, "…")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/expression"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // Played is how a workflow comes out in virtual time. All times are told from its start.
@@ -34,6 +35,8 @@ type PlayedStep struct {
 	EndedAfter   schedule.Duration  `json:"ended_after" doc:"from the start of the workflow until the step had ended, or could no longer run"`
 	Input        json.RawMessage    `json:"input,omitempty" doc:"what its target is handed, where the step has an input with expressions and all that they read was given"`
 	Error        string             `json:"error,omitempty" doc:"of an expression that fails"`
+	CaughtBy     string             `json:"caught_by,omitempty" doc:"path of the step that handles its failure"`
+	Code         string             `json:"code,omitempty" doc:"of a failure that is handled: what of, as catch names it"`
 }
 
 // Simulate plays the workflow with made-up outcomes, which ReadOutcomes has checked against it. Tasks start as soon as they are released: no
@@ -62,24 +65,21 @@ func (w *Workflow) play(ctx context.Context, outcomes Outcomes, input json.RawMe
 				played.State, played.Reason = Failed, reason
 				return played
 			}
-			if cause := w.Cause(None, decided.States); cause != None {
-				played.Reason = w.Nodes[cause].Path + " is " + string(decided.States[cause])
-				if decided.States[cause] == Failed {
-					played.Reason = w.Nodes[cause].Path + " failed"
-				}
-				if wrong := p.steps[cause].Error; wrong != "" {
-					played.Reason += ": " + wrong
-				}
+			if cause := w.Cause(None, decided.Counted()); cause != None {
+				played.Reason = p.why(decided, cause)
 			}
 			return played
+		}
+		if decided.Stop != None {
+			return p.cutOff(decided, p.now, p.why(decided, decided.Stop))
 		}
 		// A checked graph has no cycle: what is open waits for a task that runs.
 		next := p.running[0]
 		if limit := w.Timeout.Std(); limit > 0 && next.at > limit {
-			return p.cutOff(decided, limit)
+			return p.cutOff(decided, limit, "not over within its timeout of "+schedule.Duration(limit).String())
 		}
 		p.running, p.now = p.running[1:], next.at
-		p.facts[next.node] = Fact{State: next.course.state, To: None}
+		p.facts[next.node] = Fact{State: next.course.state, To: None, Code: next.course.code}
 		p.steps[next.node].Attempts = len(next.course.starts)
 	}
 }
@@ -97,7 +97,7 @@ type play struct {
 	steps    []PlayedStep
 	order    []int // nodes that have ended
 	ended    []bool
-	cut      bool // at its time limit: nothing is released any more
+	cut      bool // before its end: nothing is released any more
 }
 
 // ending is how a running task is going to end.
@@ -123,7 +123,7 @@ func (p *play) look() Decisions {
 		for _, i := range released {
 			c := p.outcomes[p.w.Nodes[i].Path].task(p.w.Nodes[i].Task)
 			if failed := p.handed(&p.w.Nodes[i], decided); failed {
-				c = course{state: Failed, starts: []time.Duration{0}}
+				c = course{state: Failed, code: target.KindExpression, starts: []time.Duration{0}}
 			}
 			if c.state == Skipped {
 				p.facts[i], again = Fact{State: Skipped, To: None}, true
@@ -134,14 +134,15 @@ func (p *play) look() Decisions {
 		}
 		if !again {
 			slices.SortFunc(p.running, func(a, b ending) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.node, b.node)) })
-			p.note(decided.States)
+			p.note(decided)
 			return decided
 		}
 	}
 }
 
 // note writes down when nodes were released, and when they ended.
-func (p *play) note(states []State) {
+func (p *play) note(decided Decisions) {
+	states := decided.States
 	var walk func(siblings []int)
 	walk = func(siblings []int) {
 		for _, i := range siblings {
@@ -157,14 +158,29 @@ func (p *play) note(states []State) {
 				p.ended[i] = true
 				p.steps[i].State, p.steps[i].EndedAfter = s, schedule.Duration(p.now)
 				p.order = append(p.order, i)
+				if c, caught := decided.Caught[i]; caught {
+					p.steps[i].CaughtBy, p.steps[i].Code = p.w.Nodes[c.To].Path, c.Code
+				}
 			}
 		}
 	}
 	walk(p.w.Top)
 }
 
-// cutOff ends the workflow at its time limit. What has not ended is cancelled, and the workflow has failed.
-func (p *play) cutOff(decided Decisions, limit time.Duration) Played {
+// why says which node the workflow has failed of.
+func (p *play) why(decided Decisions, cause int) string {
+	text := p.w.Nodes[cause].Path + " is " + string(decided.States[cause])
+	if decided.States[cause] == Failed {
+		text = p.w.Nodes[cause].Path + " failed"
+	}
+	if wrong := p.steps[cause].Error; wrong != "" {
+		text += ": " + wrong
+	}
+	return text
+}
+
+// cutOff ends the workflow before all has ended: at its time limit, or since a failure stops it. What has not ended is cancelled, and the workflow has failed.
+func (p *play) cutOff(decided Decisions, limit time.Duration, reason string) Played {
 	p.now, p.cut = limit, true
 	for _, r := range p.running {
 		for _, start := range r.course.starts {
@@ -178,9 +194,9 @@ func (p *play) cutOff(decided Decisions, limit time.Duration) Played {
 			decided.States[i] = Cancelled
 		}
 	}
-	p.note(decided.States)
+	p.note(decided)
 	played := p.over(Failed)
-	played.Reason = "not over within its timeout of " + schedule.Duration(limit).String()
+	played.Reason = reason
 	return played
 }
 

@@ -214,9 +214,9 @@ func TestReadOutcomesNamesWhatIsWrong(t *testing.T) {
 		`{"extract": "done"}`:                           `extract: got "done", want one of succeeded, failed, dead, unknown, cancelled, skipped`,
 		`{"extract": ""}`:                               `extract: got "", want one of succeeded, failed, dead, unknown, cancelled, skipped`,
 		`{"extract": "upstream_failed"}`:                `extract: got "upstream_failed", want one of succeeded, failed, dead, unknown, cancelled, skipped`,
-		`{"extract": 3}`:                                `extract: got 3, want a state such as "failed", or an object of state, takes, fails and result`,
-		`{"extract": null}`:                             `extract: got null, want a state such as "failed", or an object of state, takes, fails and result`,
-		`{"extract": {"State": "failed"}}`:              `extract.State: got "State", want one of state, takes, fails, to and result`,
+		`{"extract": 3}`:                                `extract: got 3, want a state such as "failed", or an object of state, takes, fails, code and result`,
+		`{"extract": null}`:                             `extract: got null, want a state such as "failed", or an object of state, takes, fails, code and result`,
+		`{"extract": {"State": "failed"}}`:              `extract.State: got "State", want one of state, takes, fails, code, to and result`,
 		`{"extract": {"takes": "-1s"}}`:                 `extract.takes: got "-1s", want a duration such as "90s", "5m", "1h30m" or "30d", not a negative one`,
 		`{"extract": {"takes": 5}}`:                     `extract.takes: got "5", want a duration such as "90s", "5m", "1h30m" or "30d", in quotes`,
 		`{"extract": {"fails": 1.5}}`:                   `extract.fails: got 1.5, want a whole number`,
@@ -272,7 +272,7 @@ func TestW2_SimulationsComeOutAsTheEvaluatorSays(t *testing.T) {
 			case flow.KindTask:
 				takes := schedule.Duration(chance.IntN(5))
 				n.Task = &flow.Task{}
-				outcomes[n.Path] = flow.Outcome{State: f.State, Takes: &takes}
+				outcomes[n.Path] = flow.Outcome{State: f.State, Takes: &takes, Code: f.Code}
 			case flow.KindSwitch:
 				to := json.RawMessage("null")
 				if f.State != flow.Succeeded {
@@ -287,12 +287,16 @@ func TestW2_SimulationsComeOutAsTheEvaluatorSays(t *testing.T) {
 			}
 		}
 		p := playedAs(t, g.flow, outcomes, nil)
-		decided := flow.Decisions{States: make([]flow.State, len(g.flow.Nodes)), End: p.State}
+		decided := flow.Decisions{States: make([]flow.State, len(g.flow.Nodes)), End: p.State, Caught: map[int]flow.Caught{}}
 		at := map[string]flow.PlayedStep{}
 		for _, s := range p.Steps {
 			n, _ := g.flow.Node(s.Path)
 			decided.States[n.Index] = s.State
 			at[s.Path] = s
+			if s.CaughtBy != "" {
+				to, _ := g.flow.Node(s.CaughtBy)
+				decided.Caught[n.Index] = flow.Caught{To: to.Index, Code: s.Code}
+			}
 			if (s.StartedAfter != nil) != (want.Ran[s.Path] && s.State != flow.Skipped) {
 				t.Errorf("%s started after %v, want that it ran: %v", s.Path, s.StartedAfter, want.Ran[s.Path])
 			}

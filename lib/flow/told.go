@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/expression"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // This file has the expressions of a simulation: they are evaluated over what the outcomes tell.
@@ -17,7 +18,7 @@ func (p *play) ask(n *Node, decided Decisions) Fact {
 	o, told := p.outcomes[n.Path]
 	switch {
 	case n.Kind == KindSwitch && o.State == Failed:
-		return Fact{State: Failed, To: None}
+		return Fact{State: Failed, To: None, Code: target.KindExpression}
 	case n.Kind == KindSwitch && (told || !p.knows(n.asked(), decided)):
 		to, _ := p.w.chosen(n, o) // checked when it was read
 		return Fact{State: Succeeded, To: to}
@@ -25,7 +26,7 @@ func (p *play) ask(n *Node, decided Decisions) Fact {
 		to, err := p.evaluation(decided).Choose(p.ctx, n)
 		if err != nil {
 			p.steps[n.Index].Error = err.Error()
-			return Fact{State: Failed, To: None}
+			return Fact{State: Failed, To: None, Code: target.KindExpression}
 		}
 		return Fact{State: Succeeded, To: to}
 	}
@@ -34,7 +35,7 @@ func (p *play) ask(n *Node, decided Decisions) Fact {
 		switch {
 		case err != nil:
 			p.steps[n.Index].Error = err.Error()
-			return Fact{State: Failed, To: None}
+			return Fact{State: Failed, To: None, Code: target.KindExpression}
 		case !holds:
 			return Fact{State: Skipped, To: None}
 		}
@@ -120,6 +121,8 @@ func (t told) Seen(index int) Seen {
 	}
 	return Seen{State: s, Attempt: t.steps[index].Attempts, Error: t.steps[index].Error}
 }
+
+func (t told) Caught(index int) []Handled { return t.w.Handled(index, &t.decided, t.Seen) }
 
 func (t told) Result(_ context.Context, index int) (data []byte, mediaType string, err error) {
 	result := t.outcomes[t.w.Nodes[index].Path].Result

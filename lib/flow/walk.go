@@ -29,8 +29,8 @@ type Walk struct {
 func (w *Workflow) Walk(ended int, known []Known, looks int) Walk {
 	k := walker{w: w, ended: ended, known: known, next: None}
 	plan := w.Plan(k.assume())
-	if len(plan.Ask) > 0 {
-		return Walk{Read: None, All: true} // what is asked may be about any of them
+	if len(plan.Ask) > 0 || plan.Stop != None {
+		return Walk{Read: None, All: true} // what is asked may be about any of them, and what stops the run stops all
 	}
 	k.states = plan.States
 	leaves := true

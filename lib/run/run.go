@@ -155,7 +155,8 @@ type Run struct {
 
 	Callback Callback `cbor:"33,keyasint,omitzero"` // of a run that tells of another one's end
 
-	// Overdue says of a workflow's run that its time was over before it had ended: it is being cancelled for that, and ends as failed.
+	// Overdue says of a workflow's run that its time was over before it had ended, or that the failure of a step stops it: it is being cancelled for that, and
+	// ends as failed.
 	Overdue bool    `cbor:"34,keyasint,omitempty"`
 	Callees Callees `cbor:"36,keyasint,omitzero"` // of a run on demand, whose own request names whom to call
 

@@ -62,7 +62,7 @@ func (r Run) Branch() trace.Context { return r.spanOf(r.ID.Whole()) }
 // spanOf is a span that everybody finds who knows what it is of: nobody has a workflow's run in hand from its opening to its end, to name one.
 func (r Run) spanOf(id ID) trace.Context { return r.Trace.Named(r.Tenant + "/" + id.String()) }
 
-// LateFor tells the workflow's run that its time is over: nothing of it starts any more, and it ends as failed.
+// LateFor tells the workflow's run that its time is over, or that the failure of a step stops it: nothing of it starts any more, and it ends as failed.
 func (r Run) LateFor(reason string) Run {
 	r.Cancel, r.Overdue, r.Reason = true, true, cut(reason, maxReasonSize)
 	return r

@@ -16,7 +16,7 @@ type CheckWorkflow struct {
 type PlayWorkflow struct {
 	Workflow json.RawMessage            `json:"workflow" doc:"the definition, as /v1/schemas/workflow.json describes it"`
 	Input    json.RawMessage            `json:"input,omitempty" doc:"the payload of the run, for expressions that read it"`
-	Outcomes map[string]json.RawMessage `json:"outcomes,omitempty" doc:"how tasks and switches come out, by path: a state such as \"failed\", an object of state, takes, fails and result, or {\"to\": \"NAME\"} for a switch; what is not named succeeds"`
+	Outcomes map[string]json.RawMessage `json:"outcomes,omitempty" doc:"how tasks and switches come out, by path: a state such as \"failed\", an object of state, takes, fails, code and result, or {\"to\": \"NAME\"} for a switch; what is not named succeeds"`
 }
 
 // WorkflowGraph is a workflow that was found right.
@@ -39,14 +39,23 @@ type WorkflowStep struct {
 	Path   string   `json:"path" doc:"its name, behind those of the scopes around it and slashes"`
 	Kind   string   `json:"kind" enum:"task,scope,pass,fail,switch"`
 	Target string   `json:"target,omitempty" doc:"of a task: what it calls, for people"`
-	Needs  []string `json:"needs" doc:"paths of the steps that it waits for, the switch that leads to it among them"`
+	Needs  []string `json:"needs" doc:"paths of the steps that it waits for, the switch that leads to it and those whose failures it handles among them"`
 	Rule   string   `json:"rule" doc:"which ends of these let it run"`
 
 	AllowFailure bool `json:"allow_failure,omitempty" doc:"its failure counts as a success, for the steps that need it and for the run"`
 
+	Catch   []WorkflowCatch `json:"catch,omitempty" doc:"who handles its failures, in the order in which the clauses are tried"`
+	Catches []string        `json:"catches,omitempty" doc:"paths of the steps whose failures it handles: it waits for all of them, and its rule does not judge them"`
+
 	When   string        `json:"when,omitempty" doc:"the expression that is asked once its rule lets it run; false skips it"`
 	Switch string        `json:"switch,omitempty" doc:"path of the switch that leads to it"`
 	Ways   []WorkflowWay `json:"ways,omitempty" doc:"of a switch, in the order in which they are tried"`
+}
+
+// WorkflowCatch is one clause of a catch.
+type WorkflowCatch struct {
+	Codes []string `json:"codes,omitempty" doc:"of the failures that it takes; none of one that takes all"`
+	To    string   `json:"to" doc:"path of the step that handles them"`
 }
 
 // WorkflowWay is one way of a switch.
@@ -75,6 +84,8 @@ type Step struct {
 	EndedAt       time.Time       `json:"ended_at,omitzero"`
 	NextAttemptAt time.Time       `json:"next_attempt_at,omitzero" doc:"of a retrying step: not before"`
 	Worker        string          `json:"worker,omitempty" doc:"who runs it"`
+	Code          string          `json:"code,omitempty" doc:"of a step that has failed: what of, as catch names it"`
+	CaughtBy      string          `json:"caught_by,omitempty" doc:"of a step whose failure was caught: path of the step that handles it"`
 	Reason        string          `json:"reason,omitempty" doc:"why it was cancelled or given up, or has no result"`
 	Result        json.RawMessage `json:"result,omitempty" doc:"of a step that was asked for by its path: what the target answered, its JSON, or else text"`
 	ResultType    string          `json:"result_type,omitempty" doc:"as that of a run"`
@@ -102,6 +113,7 @@ type RunGraph struct {
 // GraphStep is one step of the graph of a run.
 type GraphStep struct {
 	WorkflowStep
+	CaughtBy  string    `json:"caught_by,omitempty" doc:"of a step whose failure was caught: path of the step that handles it"`
 	State     string    `json:"state" enum:"pending,scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed"`
 	Attempt   int       `json:"attempt,omitempty" doc:"attempts started so far"`
 	StartedAt time.Time `json:"started_at,omitzero" doc:"start of the newest attempt"`

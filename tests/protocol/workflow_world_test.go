@@ -47,11 +47,12 @@ type call struct {
 // beside its target.
 func newFlowWorld(w *world, steps []reference.Step, change ...func(*job.Definition)) *flowWorld {
 	f := &flowWorld{world: w, steps: steps, handed: map[string]string{}, tries: map[string]int{}}
-	ends, fails := map[string]rune{}, map[string]int{}
+	ends, fails, codes := map[string]rune{}, map[string]int{}, map[string]string{}
 	var note func(steps []reference.Step, prefix string)
 	note = func(steps []reference.Step, prefix string) {
 		for _, s := range steps {
 			ends[prefix+s.Name], fails[prefix+s.Name] = s.End, s.Fails
+			codes[prefix+s.Name] = strings.TrimPrefix(s.Code, target.KindHandler+":")
 			note(s.Inside, prefix+s.Name+"/")
 		}
 	}
@@ -81,7 +82,11 @@ func newFlowWorld(w *world, steps []reference.Step, change ...func(*job.Definiti
 			return target.Result{}, errors.New("told to, for now")
 		}
 		if ends[id.Step] == reference.Failure {
-			return target.Result{}, target.Permanent(errors.New("told to"))
+			err := target.Permanent(errors.New("told to"))
+			if code := codes[id.Step]; code != target.KindHandler {
+				err = target.WithCode(code, err)
+			}
+			return target.Result{}, err
 		}
 		result := c.Payload
 		if bytes.HasPrefix(result, []byte("[")) { // by its input; whoever reads several would be handed ever more
@@ -140,12 +145,27 @@ func stepsJSON(steps []reference.Step) string {
 		if s.Allowed {
 			what += `, "allow_failure": true`
 		}
+		if s.Catch != nil {
+			what += `, "catch": ` + catchJSON(s.Catch)
+		}
 		if len(s.Parents) > 0 {
 			what += fmt.Sprintf(`, "needs": ["%s"], "rule": "%s"`, strings.Join(s.Parents, `","`), s.Rule)
 		}
 		texts[i] = fmt.Sprintf(`"%s": {%s}`, s.Name, what)
 	}
 	return "{" + strings.Join(texts, ",") + "}"
+}
+
+func catchJSON(clauses []reference.Clause) string {
+	texts := make([]string, len(clauses))
+	for i, c := range clauses {
+		codes := ""
+		if c.Codes != nil {
+			codes = `"codes": ["` + strings.Join(c.Codes, `","`) + `"], `
+		}
+		texts[i] = fmt.Sprintf(`{%s"to": "%s"}`, codes, c.To)
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
 }
 
 // waysJSON are the ways of a switch, of which the chosen one's condition holds.

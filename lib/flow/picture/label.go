@@ -42,13 +42,16 @@ func labelOf(w *flow.Workflow, n *flow.Node, stands string) Label {
 	if stands != "" {
 		lines = []string{stands, does(n)}
 	}
-	if n.Rule != flow.AllSuccess && len(n.Needs) > 0 {
+	if n.Rule != flow.AllSuccess && len(n.Needs) > len(n.Catches) {
 		lines = append(lines, "rule "+string(n.Rule))
 	}
 	if n.AllowFailure {
 		lines = append(lines, "may fail")
 	}
 	lines = append(lines, conditions(w, n)...)
+	for _, of := range n.Catches {
+		lines = append(lines, "if "+w.Nodes[of].Name+" is caught: "+caught(w, n, of))
+	}
 	if n.When != "" {
 		lines = append(lines, "if "+n.When)
 	}
@@ -114,6 +117,23 @@ func conditions(w *flow.Workflow, n *flow.Node) []string {
 		}
 	}
 	return lines
+}
+
+// caught tells which failures of another a node handles.
+func caught(w *flow.Workflow, n *flow.Node, of int) string {
+	var codes []string
+	for _, c := range w.Nodes[of].Catch {
+		switch {
+		case c.To != n.Index:
+		case c.Codes == nil && len(w.Nodes[of].Catch) > 1:
+			codes = append(codes, "all others")
+		case c.Codes == nil:
+			codes = append(codes, "all")
+		default:
+			codes = append(codes, c.Codes...)
+		}
+	}
+	return strings.Join(codes, ", ")
 }
 
 func counted(n int, what string) string {

@@ -215,7 +215,7 @@ func (l *layout) lines(g *graph, id int, band func(vertex) (top, bottom int)) {
 		high, _ := band(v)
 		if !v.lane {
 			points := extend(slices.Clone(out), Point{v.x, high}, Point{v.x, l.Boxes[v.node].Y})
-			l.Edges = append(l.Edges, Edge{From: from.node, To: v.node, Chosen: l.w.Nodes[v.node].Switch == from.node, Points: points})
+			l.Edges = append(l.Edges, Edge{From: from.node, To: v.node, Chosen: l.w.Nodes[v.node].Switch == from.node, Caught: slices.Contains(l.w.Nodes[v.node].Catches, from.node), Points: points})
 			continue
 		}
 		if from.lane {

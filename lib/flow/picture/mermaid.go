@@ -2,6 +2,7 @@ package picture
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/flow"
@@ -9,7 +10,8 @@ import (
 )
 
 // Mermaid writes a workflow in the language of flowcharts that GitHub, GitLab and many wikis draw. Nodes have names of their own there, n0, n1
-// and so on, since names of steps may be words of that language. An arrow that a switch may choose is dashed.
+// and so on, since names of steps may be words of that language. An arrow that a switch may choose is dashed, and one that a
+// failure takes says so.
 func Mermaid(w *flow.Workflow, marks Marks) string {
 	var out strings.Builder
 	out.WriteString("flowchart TD\n")
@@ -34,6 +36,9 @@ func Mermaid(w *flow.Workflow, marks Marks) string {
 			arrow := "-->"
 			if w.Nodes[i].Switch == need {
 				arrow = "-.->"
+			}
+			if slices.Contains(w.Nodes[i].Catches, need) {
+				arrow = "-. " + quote([]string{"caught: " + cut(caught(w, &w.Nodes[i], need), longestLine)}) + " .->"
 			}
 			fmt.Fprintf(&out, "  n%d %s n%d\n", need, arrow, i)
 		}

@@ -40,6 +40,7 @@ type Lane struct {
 type Edge struct {
 	From, To int  // nodes, by index
 	Chosen   bool // From is the switch that leads to To
+	Caught   bool // To handles failures of From
 	Points   []Point
 }
 

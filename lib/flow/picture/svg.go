@@ -3,6 +3,7 @@ package picture
 import (
 	"fmt"
 	"html"
+	"slices"
 	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/flow"
@@ -26,6 +27,11 @@ func (p palette) rules() string {
 		p.ground, p.ink, p.soft, p.edge, p.edge, p.way, p.way, p.scope, p.scopeSide, p.box, p.task, p.pass, p.fail, p.choice)
 }
 
+// failures are the looks of edges that a failure takes.
+func (p palette) failures() string {
+	return fmt.Sprintf(`.caught { stroke: %s; stroke-dasharray: 5 3 } .tip.caught { fill: %s }`, p.fail, p.fail)
+}
+
 const shapes = `text { font: 10px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace } .name { font-size: 12px; font-weight: bold }
 .edge { fill: none; stroke-width: 1.4 } .tip { stroke: none } .box { stroke-width: 1.5 } .scope { stroke-width: 1.2 }
 `
@@ -35,6 +41,9 @@ const shapes = `text { font: 10px ui-monospace, "DejaVu Sans Mono", Menlo, Conso
 func SVG(w *flow.Workflow, marks Marks) string {
 	p := Of(w, marks)
 	lightRules, darkRules := light.rules(), dark.rules()
+	if slices.ContainsFunc(p.Edges, func(e Edge) bool { return e.Caught }) {
+		lightRules, darkRules = lightRules+"\n"+light.failures(), darkRules+" "+dark.failures()
+	}
 	if marks != nil {
 		lightRules, darkRules = lightRules+"\n"+light.states(), darkRules+" "+dark.states()
 	}
@@ -53,7 +62,7 @@ func SVG(w *flow.Workflow, marks Marks) string {
 		fmt.Fprintf(&out, `<path class="edge%s" d="%s"/>`+"\n", way(w.Nodes[l.From].Kind == flow.KindSwitch), path(l.Points))
 	}
 	for _, e := range p.Edges {
-		fmt.Fprintf(&out, `<path class="edge%s" d="%s"/>`+"\n", way(e.Chosen), path(e.Points))
+		fmt.Fprintf(&out, `<path class="edge%s" d="%s"/>`+"\n", e.class(), path(e.Points))
 	}
 	for _, b := range p.Boxes {
 		if w.Nodes[b.Node].Kind != flow.KindScope {
@@ -62,10 +71,18 @@ func SVG(w *flow.Workflow, marks Marks) string {
 	}
 	for _, e := range p.Edges {
 		end := e.Points[len(e.Points)-1]
-		fmt.Fprintf(&out, `<path class="tip%s" d="M%d %dl-4 -7h8z"/>`+"\n", way(e.Chosen), end.X, end.Y)
+		fmt.Fprintf(&out, `<path class="tip%s" d="M%d %dl-4 -7h8z"/>`+"\n", e.class(), end.X, end.Y)
 	}
 	out.WriteString("</svg>\n")
 	return out.String()
+}
+
+// class is how an edge looks: by whether a switch may choose it, or a failure takes it.
+func (e Edge) class() string {
+	if e.Caught {
+		return " caught"
+	}
+	return way(e.Chosen)
 }
 
 func way(chosen bool) string {

@@ -2,6 +2,7 @@ package picture
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -102,26 +103,42 @@ func when(w *flow.Workflow, n *flow.Node) string {
 
 // behind says after which others a node runs.
 func behind(w *flow.Workflow, n *flow.Node) string {
-	if len(n.Needs) == 0 {
-		return ""
-	}
-	var names []string
+	var names, failures []string
 	for _, need := range n.Needs {
-		names = append(names, w.Nodes[need].Name)
-	}
-	if more := len(names) - mostNames; more > 1 {
-		names = append(names[:mostNames], fmt.Sprintf("%d more", more))
-	}
-	text := "at once, whatever becomes of " + strings.Join(names, ", ")
-	if n.Rule != flow.Always {
-		meaning := meanings[n.Rule][0]
-		if len(n.Needs) == 1 {
-			meaning = meanings[n.Rule][1]
+		if slices.Contains(n.Catches, need) {
+			failures = append(failures, w.Nodes[need].Name+" ("+caught(w, n, need)+")")
+		} else {
+			names = append(names, w.Nodes[need].Name)
 		}
-		text = "once " + fmt.Sprintf(meaning, strings.Join(names, ", "))
+	}
+	text := judged(n, names)
+	if len(failures) > 0 {
+		if text != "" {
+			text += ", and "
+		}
+		text += "once a failure was caught of " + strings.Join(failures, ", ")
 	}
 	if n.Switch != flow.None {
 		text += ", if " + w.Nodes[n.Switch].Name + " chooses it (" + strings.Join(conditions(w, n), " or ") + ")"
 	}
 	return text
+}
+
+// judged says when the rule of a node lets it run, by the names of those that it judges.
+func judged(n *flow.Node, names []string) string {
+	one := len(names) == 1
+	if len(names) == 0 {
+		return ""
+	}
+	if more := len(names) - mostNames; more > 1 {
+		names = append(names[:mostNames], fmt.Sprintf("%d more", more))
+	}
+	if n.Rule == flow.Always {
+		return "at once, whatever becomes of " + strings.Join(names, ", ")
+	}
+	meaning := meanings[n.Rule][0]
+	if one {
+		meaning = meanings[n.Rule][1]
+	}
+	return "once " + fmt.Sprintf(meaning, strings.Join(names, ", "))
 }

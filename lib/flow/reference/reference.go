@@ -112,6 +112,29 @@ type Step struct {
 	Pass    bool            // it calls nothing, and its result is its input
 	Fails   int             // attempts of a task that fail before the one that ends it
 	Again   time.Duration   // the shortest wait behind those
+	Code    string          // what it fails of, where its End is Failure
+	Catch   []Clause        // who handles its failure
+}
+
+// Clause has failures of some codes handled by a sibling; of no codes, all.
+type Clause struct {
+	Codes []string
+	To    string
+}
+
+// handler is the sibling that handles a failure of a code, "" for none. A code of a clause stands for itself and for what has more behind a colon.
+func (s Step) handler(code string) string {
+	for _, c := range s.Catch {
+		for _, one := range c.Codes {
+			if code == one || strings.HasPrefix(code, one+":") {
+				return c.To
+			}
+		}
+		if len(c.Codes) == 0 {
+			return c.To
+		}
+	}
+	return ""
 }
 
 // Outcome is how a workflow comes out.
@@ -119,28 +142,47 @@ type Outcome struct {
 	End  rune            // of the whole: Success or Failure
 	Ends map[string]rune // of every step, by its path: "load" or "parts/load"
 	Ran  map[string]bool // steps that ran, scopes and switches among them
+
+	Codes  map[string]string // what each step that failed has failed of, by path
+	Caught map[string]string // the sibling that handles a failure, by the path of what has failed
 }
 
 // Evaluate gives what becomes of every step.
 func Evaluate(steps []Step) Outcome {
-	o := Outcome{Ends: map[string]rune{}, Ran: map[string]bool{}}
-	o.End = o.graph(steps, "")
+	o := Outcome{Ends: map[string]rune{}, Ran: map[string]bool{}, Codes: map[string]string{}, Caught: map[string]string{}}
+	o.End, _ = o.graph(steps, "")
 	return o
 }
 
-// graph evaluates siblings, each after its parents.
-func (o Outcome) graph(steps []Step, prefix string) rune {
+// graph evaluates siblings, each after its parents, and gives the end of the whole, and what it fails of: the first failure that nothing handles.
+func (o Outcome) graph(steps []Step, prefix string) (end rune, code string) {
 	named := map[string]Step{}
 	for _, s := range steps {
 		named[s.Name] = s
 	}
 	whole := Success
 	for _, s := range steps {
-		if o.step(s, named, prefix) == Failure && !s.Allowed {
+		o.step(s, named, prefix)
+		if o.seen(s, prefix) == Failure {
+			if whole == Success {
+				code = o.Codes[prefix+s.Name]
+			}
 			whole = Failure
 		}
 	}
-	return whole
+	return whole, code
+}
+
+// seen is the end of a step as others see it that do not handle its failure.
+func (o Outcome) seen(s Step, prefix string) rune {
+	switch end := o.Ends[prefix+s.Name]; {
+	case o.Caught[prefix+s.Name] != "":
+		return Skip
+	case end == Failure && s.Allowed:
+		return Success
+	default:
+		return end
+	}
 }
 
 func (o Outcome) step(s Step, named map[string]Step, prefix string) rune {
@@ -154,27 +196,37 @@ func (o Outcome) step(s Step, named map[string]Step, prefix string) rune {
 		o.spread(s.Inside, path+"/", end)
 	case len(s.Inside) > 0:
 		o.Ran[path] = true
-		end = o.graph(s.Inside, path+"/")
+		end, o.Codes[path] = o.graph(s.Inside, path+"/")
 	default:
 		o.Ran[path] = true
-		end = s.End
+		end, o.Codes[path] = s.End, s.Code
 	}
 	o.Ends[path] = end
+	if end != Failure {
+		delete(o.Codes, path)
+	} else if to := s.handler(o.Codes[path]); to != "" {
+		o.Caught[path] = to
+	}
 	return end
 }
 
 // verdict says whether a step runs, or how it ends if it does not.
 func (o Outcome) verdict(s Step, named map[string]Step, prefix string) rune {
 	ends := ""
-	isNamed, chosen := false, false
+	isNamed, chosen, handles, caught := false, false, false, false
+	for _, sibling := range named {
+		for _, c := range sibling.Catch {
+			if c.To == s.Name {
+				handles = true
+				o.step(sibling, named, prefix)
+				caught = caught || o.Caught[prefix+sibling.Name] == s.Name
+			}
+		}
+	}
 	for _, p := range s.Parents {
 		parent := named[p]
 		end := o.step(parent, named, prefix)
-		if end == Failure && parent.Allowed {
-			ends += string(Success)
-		} else {
-			ends += string(end)
-		}
+		ends += string(o.seen(parent, prefix))
 		if parent.Choices[s.Name] {
 			isNamed = true
 			chosen = chosen || end == Success && parent.Chosen == s.Name
@@ -183,7 +235,7 @@ func (o Outcome) verdict(s Step, named map[string]Step, prefix string) rune {
 	if ends != "" && Final(s.Rule, ends) != Run {
 		return Final(s.Rule, ends)
 	}
-	if isNamed && !chosen {
+	if isNamed && !chosen || handles && !caught {
 		return Skip
 	}
 	return Run
