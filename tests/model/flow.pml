@@ -4,6 +4,7 @@
 #define N 5                                     /* steps */
 #define H 2                                     /* hands: workers, checks, and people who cancel */
 hidden byte planted, steps = 3, shape[N], by[N], only = 99, once, most = 2; /* most: how many steps are read one by one */
+hidden byte catch[N], stops, real;              /* who handles the failure of a step, 0 for nobody; whether a failure that nobody handles stops the run; whether the truth is asked for */
 byte cancels, faults, agains, takeovers, checks, times; /* how often a run is cancelled, a hand dies, an attempt is tried again, a living one's lease runs out, a check comes, time is over */
 hidden byte verdict[960];                       /* what each rule says, by the code: of outcomes that were seen, and of so many open ones */
 c_code {
@@ -18,7 +19,7 @@ c_code {
 	bound("PLANTED", &planted); bound("STEPS", &steps); bound("ONLY", &only); bound("ONCE", &once); \
 	bound("NEEDS1", &shape[1]); bound("NEEDS2", &shape[2]); bound("NEEDS3", &shape[3]); bound("NEEDS4", &shape[4]); bound("RULE4", &by[4]); bound("LOOKS", &most); \
 	bound("CANCELS", &now.cancels); bound("FAULTS", &now.faults); bound("AGAINS", &now.agains); bound("TAKEOVERS", &now.takeovers); bound("CHECKS", &now.checks); \
-	bound("TIMES", &now.times); }
+	bound("TIMES", &now.times); bound("CATCH0", &catch[0]); bound("CATCH1", &catch[1]); bound("STOPS", &stops); }
 /* Each number of PLANTED takes one rule out; 0 is the protocol as it is. */
 #define over       (planted == 1)  /* a step is put whatever stands there */
 #define nohead     (planted == 2)  /* a start does not read the run */
@@ -41,6 +42,14 @@ c_code {
 #define nolast     (planted == 19) /* whoever has released nothing does not ask who is open */
 #define unsure     (planted == 20) /* a step counts as open when one that it waits for is */
 #define believes   (planted == 21) /* whoever is read counts as open */
+#define eager      (planted == 22) /* a step that handles failures runs once one is caught, whoever else leads to it */
+#define tells      (planted == 23) /* what needs a step whose failure was caught sees the failure */
+#define counts     (planted == 24) /* a failure that was caught fails the run */
+#define alike      (planted == 25) /* a step that handles failures runs when what leads to it has ended, however */
+#define nostop     (planted == 26) /* a failure that nobody handles stops nothing */
+#define leaves     (planted == 27) /* a run that a failure stops goes on with what it has read */
+#define forgets    (planted == 28) /* a run that a failure stops ends as if people had asked for it */
+#define stopsall   (planted == 29) /* a failure that was caught stops the run */
 
 #define NONE 0
 #define QUEUED 1                                /* never started */
@@ -53,12 +62,13 @@ c_code {
 #define STOPPING 8                              /* and cancelled, or over its time */
 
 byte st[N], holder[N], msgs[N + 1];             /* a step, the hand whose attempt runs, and messages; the last is the run's */
-byte head = QUEUED; bit late, overdue, stopped, answered, died, lost; /* the run; whether its time is over, and it was told so; whether it was stopped, a cancel answered; whether a hand has died, and its message was lost */
+byte head = QUEUED; bit late, overdue, stopped, answered, died, lost, fails; /* the run; whether its time is over, and it was told so; whether it was stopped, a cancel answered; whether a hand has died, and its message was lost; whether a failure has stopped the run */
 byte asked, tried, put;                         /* sets of steps: asked to stop, started once, put once */
 byte needs[N], rule[N];                         /* the graph: a set of parents for each step, and its rule */
 byte was[N], headwas;                           /* as it stood before its last write, where reads are weak */
 bit busy[H], hstale[H]; byte rstale[H];                  /* whether a hand has something to see to; whether the run has changed since it has read it, and which of the steps */
-hidden byte i, k, s, n, v, row[N], out[N], rel, fin, bad, aft, bef, op, rch, ask; /* of one operation; none ends with a loop */
+hidden byte i, k, s, n, v, row[N], out[N], rel, fin, bad, halt, lead, into, pend, aft, bef, op, rch, ask; /* of one operation; none ends with a loop */
+hidden byte W2_ends_as_its_steps, W2_a_failure_stops, W4_ends_for_its_reason;
 hidden byte W1_released_once, W1_by_its_rule, W4_ends_once, W4_last_step_has_ended, W4_starts_no_more, W5_starts_no_more, W13_starts_once, W2_an_end_stays, W3_nobody_stranded, W3_at_once, W3_the_check_mends;
 
 #define ended(x)     ((x) >= SUCCEEDED && (x) <= CANCELLED)
@@ -72,14 +82,20 @@ inline wrote(r)      { for (i : 0 .. H - 1) { rstale[i] = rstale[i] | 1 << (r) }
 inline keep(r)       { if :: weak -> was[r] = st[r] :: else fi }
 inline keephead()    { if :: weakhead -> headwas = head :: else fi }
 
-/* What follows from the rows: who is to be released, whether all is over, and how it ended. Outcomes are sets: succeeded, failed, upstream failed, skipped; none while open. */
+#define caught(x)    (out[x] == 2 && row[x] == FAILED && catch[x]) /* its failure; the end of one that was cancelled is none */
+/* What follows from the rows: who is to be released, whether all is over, and how it ended. Outcomes are sets: succeeded, failed, upstream failed, skipped; none while open.
+   A failure that is caught is a skip to those that need the step, and lets who handles it run, once all that lead there have ended. */
 inline plan() {
-  rel = 0; fin = 1; bad = 0;
+  rel = 0; fin = 1; bad = 0; halt = 0;
   all(i,
-    v = 0; s = 0; n = 0;
-    all(k, if :: needs[i] >> k & 1 -> if :: out[k] -> s = s | out[k] :: else -> n++ fi :: else fi);
+    v = 0; s = 0; n = 0; lead = 0; into = 0; pend = 0;
+    all(k, if
+      :: needs[i] >> k & 1 && catch[k] == i && i -> lead = 1; if :: !out[k] -> pend = 1 :: caught(k) || alike && !real && out[k] -> into = 1 :: else fi
+      :: needs[i] >> k & 1 && !(catch[k] == i && i) -> if :: caught(k) && !(tells && !real) -> s = s | 8 :: out[k] && !(caught(k) && !(tells && !real)) -> s = s | out[k] :: else -> n++ fi
+      :: else fi);
     if :: hasty && s -> n = 0 :: else fi;
-    if :: needs[i] -> v = verdict[(rule[i] * 16 + s) * 5 + n] :: else -> v = 1 fi;
+    if :: s || n -> v = verdict[(rule[i] * 16 + s) * 5 + n] :: else -> v = 1 fi;
+    if :: lead && v == 1 && pend && !(eager && !real && into) -> v = 0 :: lead && v == 1 && !pend && !into -> v = 2 :: else fi;
     if
     :: row[i] == SUCCEEDED -> out[i] = 1
     :: row[i] == FAILED || row[i] == CANCELLED -> out[i] = 2
@@ -88,28 +104,31 @@ inline plan() {
     :: row[i] == NONE && v == 2 -> out[i] = 8
     :: row[i] == NONE && v == 3 -> out[i] = 4
     fi;
-    if :: out[i] == 0 -> fin = 0 :: out[i] & 6 -> bad = 1 :: else fi);
-  i = 0; k = 0; v = 0; s = 0; n = 0
+    if :: out[i] == 0 -> fin = 0 :: out[i] & 6 && !(caught(i) && !(counts && !real)) -> bad = 1 :: else fi;
+    if :: out[i] == 2 && !(caught(i) && !(stopsall && !real)) -> halt = stops :: else fi);
+  i = 0; k = 0; v = 0; s = 0; n = 0; lead = 0; into = 0; pend = 0
 }
 inline known()       { all(i, row[i] = rs[i]; out[i] = 0); plan() }
-inline truth()       { all(i, row[i] = st[i]; out[i] = 0); plan() }
-inline forget()      { for (i : 0 .. N - 1) { row[i] = 0; out[i] = 0 }; rel = 0; fin = 0; bad = 0; aft = 0; bef = 0; op = 0; rch = 0; ask = 0 }
+inline truth()       { all(i, row[i] = st[i]; out[i] = 0); real = 1; plan(); real = 0 }
+inline forget()      { for (i : 0 .. N - 1) { row[i] = 0; out[i] = 0 }; rel = 0; fin = 0; bad = 0; halt = 0; aft = 0; bef = 0; op = 0; rch = 0; ask = 0 }
 
 /* A start is the only one of a step that may start once, by the rule as all stands, of a run that is under way and of which no cancel was answered. */
 inline starts(r) {
   W4_starts_no_more = underway(head); assert(W4_starts_no_more);
   W5_starts_no_more = !answered; assert(W5_starts_no_more);
   W13_starts_once = !(once >> r & 1 && tried >> r & 1); assert(W13_starts_once);
-  all(i, row[i] = (i == r -> NONE : st[i]); out[i] = 0); plan();
+  all(i, row[i] = (i == r -> NONE : st[i]); out[i] = 0); real = 1; plan(); real = 0;
   W1_by_its_rule = rel >> r & 1; assert(W1_by_its_rule); forget();
   keep(r); st[r] = RUNNING; holder[r] = h + 1; tried = tried | 1 << r; wrote(r)
 }
 /* The run ends. Where nobody has stopped it nothing is left that could follow; else nothing runs. */
-inline ends(to) {
+inline ends(as) {
   W4_ends_once = underway(head); assert(W4_ends_once);
   truth(); W4_last_step_has_ended = (fin || head == STOPPING); assert(W4_last_step_has_ended);
+  W2_ends_as_its_steps = (head == STOPPING || ((as) == FAILED) == bad); assert(W2_ends_as_its_steps);
+  W4_ends_for_its_reason = (!fails || (as) == FAILED); assert(W4_ends_for_its_reason);
   all(i, W4_last_step_has_ended = (st[i] != RUNNING); assert(W4_last_step_has_ended)); forget();
-  stopped = (head == STOPPING); keephead(); head = to; wrotehead()
+  stopped = (head == STOPPING); keephead(); head = as; wrotehead()
 }
 /* The first of a set behind r is read next, or else the first of all. */
 inline asks(among) {
@@ -142,7 +161,10 @@ inline walks() {
 /* When nobody has anything left to see to, all that follows has been put, and the run has ended if it is over. */
 inline done() {
   busy[h] = 0; k = died || late || busy[0] || busy[1];
-  if :: !k && head == OPENED -> truth(); W3_at_once = (!rel && !fin); assert(W3_at_once); forget() :: else fi; k = 0
+  if
+  :: !k && head == OPENED -> truth(); W2_a_failure_stops = !halt; assert(W2_a_failure_stops); W3_at_once = (!rel && !fin); assert(W3_at_once); forget()
+  :: else
+  fi; k = 0
 }
 /* A hand may die after anything that it did. Its message comes back, or is lost. */
 #define dies  :: d_step { faults -> faults-- }; goto dead
@@ -154,6 +176,7 @@ inline done() {
 #define RUN N                                   /* the run's own message */
 #define PEOPLE (N + 1)                          /* none at all */
 #define ENDING 128                              /* the run is over, and one more: as failed */
+#define HALT 64                                 /* a failure stops the run */
 
 #define mine         (holder[r] == h + 1 || nofence)
 #define taken(m)     (msgs[m] && !(st[m] == RUNNING && holder[m] <= H && !takeovers))
@@ -247,7 +270,7 @@ walk:
   :: else
   fi;
 look:
-  skip; d_step { walks(); to = rel; j = ask; forget() }
+  skip; d_step { walks(); to = rel; j = (halt && !nostop -> N : ask); forget() }
   if
   :: j > N -> j = 0; walked = 1; goto release
   :: j < N && looks ->
@@ -325,8 +348,14 @@ rows:
   fi;
 decide:
   skip; d_step { known(); to = rel; j = 0; putnow = 0;
-    if :: fin || endsopen && !rel -> to = ENDING + bad :: else fi; forget() }
+    if :: fin || endsopen && !rel -> to = ENDING + bad :: !(fin || endsopen && !rel) && halt && !nostop -> to = HALT :: else fi; forget() }
   if
+  :: to == HALT ->                               /* the word, and then all steps as they stand behind it */
+     if
+     :: d_step { !hstale[h] -> truth(); W2_a_failure_stops = halt; assert(W2_a_failure_stops); forget(); keephead(); head = STOPPING; overdue = !forgets; fails = 1; hs = STOPPING; wrotehead(); to = 0 }
+        if :: leaves -> goto after :: else goto rows fi
+     :: d_step { hstale[h] }; goto follow
+     fi
   :: to >= ENDING ->
      if
      :: d_step { !hstale[h] || anyend -> if :: to > ENDING -> to = FAILED :: else -> to = SUCCEEDED fi; ends(to) }; goto after
@@ -409,7 +438,7 @@ proctype mender() {
            :: else
            fi);
          i = 0;
-         if :: !nocheck -> truth(); all(i, if :: rel >> i & 1 && head == OPENED && !late -> st[i] = QUEUED :: else fi);
+         if :: !nocheck -> truth(); if :: halt && head == OPENED -> head = STOPPING :: else fi; all(i, if :: rel >> i & 1 && head == OPENED && !late -> st[i] = QUEUED :: else fi);
             if :: fin || head == STOPPING || late -> head = (bad -> FAILED : SUCCEEDED) :: else fi; forget() :: else fi; i = 0 }
     :: else -> break
     od;
@@ -423,6 +452,8 @@ init {
     do
     :: i < steps ->
        needs[i] = shape[i];
+       if :: i && i == catch[0] -> needs[i] = needs[i] | 1 :: else fi;
+       if :: i && i == catch[1] -> needs[i] = needs[i] | 2 :: else fi;
        if
        :: needs[i] == 0 || only < 12 || by[i] -> rule[i] = (needs[i] -> (by[i] -> by[i] : only) : 0)
        :: else -> v = 0; do :: v < 11 -> v++ :: break od; rule[i] = v

@@ -71,6 +71,14 @@ var (
 	flowAll     = bound("STEPS=2 NEEDS1=1 ONLY=0 FAULTS=1 CANCELS=1 AGAINS=1 TAKEOVERS=1") // and an attempt is tried again, or loses its lease to another
 	flowOnce    = bound("STEPS=2 NEEDS1=1 ONLY=0 FAULTS=1 CANCELS=1 TAKEOVERS=1 ONCE=3")   // the same of steps that may start once
 	flowLate    = bound("STEPS=2 NEEDS1=1 ONLY=0 FAULTS=1 CANCELS=1 TIMES=1")              // the time of the run is over
+	flowCaught  = bound("STEPS=3 NEEDS1=1 CATCH0=2 ONLY=8")                                // a step whose failure another handles, and one that needs it
+	flowUnder   = bound("STEPS=3 NEEDS1=1 CATCH0=2")                                       // the same under every rule
+	flowBoth    = bound("STEPS=3 CATCH0=2 CATCH1=2 ONLY=0")                                // two whose failures one handles
+	flowLeads   = bound("STEPS=3 CATCH0=2 CATCH1=2 ONLY=0 FAULTS=1")                       // and a hand dies
+	flowHandler = bound("STEPS=3 NEEDS2=2 CATCH0=2")                                       // one that handles failures of a step, and needs another under every rule
+	flowHalts   = bound("STEPS=3 NEEDS2=1 ONLY=2 STOPS=1")                                 // a failure stops the run
+	flowFalls   = bound("STEPS=3 NEEDS2=1 ONLY=2 STOPS=1 FAULTS=1")                        // and a hand dies
+	flowAsked   = bound("STEPS=3 NEEDS2=2 CATCH0=2 ONLY=2 STOPS=1 CANCELS=1")              // the same where one is handled, and the run is cancelled
 	flowEvery   = bound("STEPS=3 NEEDS1=1 NEEDS2=3")                                       // a chain with a short cut, under any two rules
 	flowBroad   = bound("STEPS=4 NEEDS3=7 ONLY=5")                                         // three, and one behind all that runs at the first success
 	flowStopped = bound("STEPS=3 NEEDS2=3 ONLY=0 FAULTS=1 CANCELS=1")                      // a hand dies, and the run is cancelled
@@ -82,9 +90,11 @@ var (
 
 func TestW1_W2_W3_W4_W5_W13_TheModelOfAWorkflowKeepsThePromises(t *testing.T) {
 	needsSpin(t)
-	all := map[string][]string{"Join": flowJoin, "Diamond": flowDiamond, "Crash": flowCrash, "Cancel": flowCancel, "All": flowAll, "Once": flowOnce, "Late": flowLate, "Short": flowShort}
+	all := map[string][]string{"Join": flowJoin, "Diamond": flowDiamond, "Crash": flowCrash, "Cancel": flowCancel, "All": flowAll, "Once": flowOnce, "Late": flowLate, "Short": flowShort,
+		"Caught": flowCaught, "Both": flowBoth, "Handler": flowHandler, "Halts": flowHalts, "Asked": flowAsked}
 	if !testing.Short() {
 		all["Every"], all["Broad"], all["Stopped"], all["Checked"], all["Twice"], all["Hidden"] = flowEvery, flowBroad, flowStopped, flowChecked, flowTwice, flowHidden
+		all["Under"], all["Leads"], all["Falls"] = flowUnder, flowLeads, flowFalls
 	}
 	for name, bounds := range all {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +124,8 @@ func TestEachRuleOfAWorkflowTakenOutIsMissed(t *testing.T) {
 		bounds []string // of those that are not listed
 		others map[string][]string
 	}{
-		"flow.pml":  {flowPan, flowCrash, map[string][]string{"nohead": flowCancel, "wordlast": flowCancel, "answers": flowCancel, "weakhead": flowCancel, "nofence": flowAll, "twice": flowOnce, "trusts": flowJoin, "unsure": flowHidden}},
+		"flow.pml": {flowPan, flowCrash, map[string][]string{"nohead": flowCancel, "wordlast": flowCancel, "answers": flowCancel, "weakhead": flowCancel, "nofence": flowAll, "twice": flowOnce, "trusts": flowJoin, "unsure": flowHidden,
+			"eager": flowBoth, "tells": flowCaught, "counts": flowCaught, "alike": flowBoth, "nostop": flowHalts, "leaves": flowHalts, "forgets": flowHalts, "stopsall": flowAsked}},
 		"early.pml": {made: earlyPan},
 	} {
 		rules := plantedErrors(t, model)
