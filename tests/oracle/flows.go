@@ -222,7 +222,9 @@ func (j *Judge) branched(at time.Time, rs *runState, b *run.Run) {
 		}
 		until := a.Started + rs.flow.workflow.Timeout.Std().Milliseconds()
 		if a.Overdue && !b.Overdue && ms(at) < until-j.cfg.Clocks.Milliseconds() {
-			j.violate("W5", "the time of run %s of %s is over, it says, and that is at %s", a.ID, a.Tenant, instant(until))
+			if l := rs.flow.look(); !l.halts {
+				j.violate("W5", "the time of run %s of %s is over, it says, and that is at %s; nor does a failure stop it: %s", a.ID, a.Tenant, instant(until), l.text(rs.flow.workflow))
+			}
 		}
 	case a.State.Ended():
 		j.closes(rs, b)

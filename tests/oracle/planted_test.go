@@ -236,6 +236,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(replacing(t), ofLatest)
 	spoil(expiring(t), ofExpired)
 	spoil(branching(t), ofFlows)
+	spoil(catching(t), ofCaught)
 	spoil(telling(t), ofCallbacks)
 	spoil(away(t), ofMissed)
 	spoil(forgetting(t), ofForgotten)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/flow"
@@ -21,12 +22,23 @@ func (m *Mix) drawWorkflows(r *rand.Rand) {
 	}
 }
 
+// drawCaught draws how many of their steps have failures that others handle, and how many stop for one, from a stream of its own too.
+func (m *Mix) drawCaught(r *rand.Rand) {
+	if m.Jobs.Workflows > 0 && chance(r, 0.4) {
+		m.Jobs.Caught = pick(r, []float64{0.2, 0.5, 0.9})
+		m.Jobs.Stopping = pick(r, []float64{0, 0.2, 0.6})
+	}
+}
+
 // branches makes a workflow of a job, which keeps what it has beside its attempts.
 func (m *Mix) branches(r *rand.Rand, def job.Definition) job.Definition {
 	def.Timeout, def.Retry, def.Guarantee = 0, job.Retry{}, ""
 	var w flow.Definition
 	if chance(r, m.Jobs.Hurried) { // most of its runs are in time
 		w.Timeout = schedule.Duration(rate(r, 1, 2*time.Second, 4*m.Pace.longest()))
+	}
+	if m.Jobs.Stopping > 0 && chance(r, m.Jobs.Stopping) {
+		w.OnFailure = flow.Stop
 	}
 	for range 10_000 { // until each step can run
 		w.Steps = m.drawSteps(r, "s", 1)
@@ -69,7 +81,34 @@ func (m *Mix) drawSteps(r *rand.Rand, prefix string, depth int) map[string]flow.
 		}
 		steps[name] = s
 	}
+	if m.Jobs.Caught > 0 {
+		m.drawCatches(r, prefix, steps)
+	}
 	return steps
+}
+
+// drawCatches has steps behind others handle their failures.
+func (m *Mix) drawCatches(r *rand.Rand, prefix string, steps map[string]flow.Step) {
+	for i := range len(steps) {
+		name := fmt.Sprintf("%s%d", prefix, i)
+		s := steps[name]
+		if s.Handler == nil && s.Steps == nil || !chance(r, m.Jobs.Caught) {
+			continue
+		}
+		for _, codes := range [][]string{{target.KindHandler, target.KindTimeout}, {target.KindPanic, target.CodeCrash}, nil} {
+			k := i + 1 + r.IntN(3)
+			if k >= len(steps) || chance(r, 0.5) {
+				continue
+			}
+			to := fmt.Sprintf("%s%d", prefix, k)
+			handler := steps[to]
+			handler.Needs = slices.DeleteFunc(slices.Clone(handler.Needs), func(needed string) bool { return needed == name })
+			steps[to] = handler
+			s.Catch = append(s.Catch, flow.Catching{Codes: codes, To: to})
+			s.AllowFailure = s.AllowFailure && codes != nil
+		}
+		steps[name] = s
+	}
 }
 
 func (m *Mix) drawTask(r *rand.Rand, s *flow.Step) {

@@ -95,6 +95,8 @@ type JobRates struct {
 
 	Workflows   float64
 	Hurried     float64 // of those, whose runs have a time that some do not keep
+	Caught      float64 // of their steps that may fail, whose failures others handle
+	Stopping    float64 // of those, which a failure stops that nothing handles
 	IgnorePause float64 // of requests for runs
 }
 
@@ -127,6 +129,7 @@ func Draw(seed uint64) Mix {
 	m.drawKeyed(rand.New(rand.NewPCG(seed, 0x6b657973616161)))       // "keys", and three letters as well
 	m.drawNamed(rand.New(rand.NewPCG(seed, 0x6e616d65616c65)))       // "name", and three letters by which the first dozen worlds have none
 	m.drawNamedKeyed(rand.New(rand.NewPCG(seed, 0x6e616d656b6579)))  // "namekey"
+	m.drawCaught(rand.New(rand.NewPCG(seed, 0x63617463686162)))      // "catch", and two letters by which no world up to the twenty-second has any
 	return m
 }
 
