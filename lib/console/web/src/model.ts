@@ -51,6 +51,7 @@ export interface Step {
   started_at?: string
   ended_at?: string
   reason?: string
+  caught_by?: string // which step handles its failure
   attempts: Attempt[]
 }
 
