@@ -176,6 +176,50 @@ func TestAJobTakesAWorkflow(t *testing.T) {
 	}
 }
 
+// What has failed says of what, and who handles it, wherever steps are shown.
+func TestStepsWhoseFailureWasCaught(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		const caught = `{"steps": {
+			"a": {"handler": {"name": "fail"}, "retry": {"max_attempts": 1}, "catch": [{"codes": ["timeout"], "to": "c"}, {"codes": ["handler"], "to": "b"}]},
+			"s": {"needs": ["b"], "steps": {"x": {"fail": {"code": "work:undone"}}}, "catch": [{"to": "c"}]},
+			"b": {"handler": {"name": "echo"}, "input": {"why": "${ .caught[0].code }"}}, "c": {"pass": {}}}}`
+		s.send("PUT", "/v1/jobs/flow", `{"target": {"workflow": `+caught+`}}`).is(201)
+		id := into[wire.Run](s.send("POST", "/v1/jobs/flow/runs", `{}`).is(202)).ID
+		settle()
+		if r := into[wire.Run](s.send("GET", "/v1/runs/"+id, "").is(200)); r.State != "succeeded" {
+			t.Errorf("the run is %s (%s)", r.State, r.Reason)
+		}
+		want := []string{"a failed handler by b", "b succeeded", "s failed work:undone by c", "s/x failed work:undone", "c succeeded"}
+		var steps, graph []string
+		for _, one := range into[wire.StepPage](s.send("GET", "/v1/runs/"+id+"/steps", "").is(200)).Items {
+			line := strings.TrimSpace(one.Path + " " + one.State + " " + one.Code)
+			if one.CaughtBy != "" {
+				line += " by " + one.CaughtBy
+			}
+			steps = append(steps, line)
+		}
+		if !slices.Equal(steps, want) {
+			t.Errorf("%q, want %q", steps, want)
+		}
+		for _, one := range into[wire.RunGraph](s.send("GET", "/v1/runs/"+id+"/graph", "").is(200)).Steps {
+			graph = append(graph, fmt.Sprint(one.Path, one.Needs, one.Catch, one.Catches, one.CaughtBy))
+		}
+		if want := []string{"a[] [{[timeout] c} {[handler] b}] []b", "b[a] [] [a]", "s[b] [{[] c}] []c", "s/x[] [] []", "c[a s] [] [a s]"}; !slices.Equal(graph, want) {
+			t.Errorf("%q, want %q", graph, want)
+		}
+		if one := into[wire.StepPage](s.send("GET", "/v1/runs/"+id+"/steps?path=a", "").is(200)).Items[0]; one.CaughtBy != "b" || one.Code != "handler" {
+			t.Errorf("%+v", one)
+		}
+		if got := s.send("GET", "/v1/runs/"+id+"/payload?step=b", "").is(200); !strings.Contains(string(got.body), `handler`) {
+			t.Errorf("b was handed %s", got.body)
+		}
+		played := into[flow.Played](s.send("POST", "/v1/workflows/simulate", `{"workflow": `+caught+`, "outcomes": {"a": {"code": "timeout"}}}`).is(200))
+		if one := played.Steps[0]; one.Path != "a" || one.CaughtBy != "c" || one.Code != "timeout" {
+			t.Errorf("%+v", played.Steps)
+		}
+	})
+}
+
 // The run of a workflow shows its steps: with the run, as a page, one by its path, and as a graph. A step's log is asked for with the run's.
 func TestTheStepsOfARun(t *testing.T) {
 	running(t, func(t *testing.T, s *server) {
