@@ -35,6 +35,12 @@ func task(name string, end rune, rule string, parents ...string) reference.Step 
 	return reference.Step{Name: name, End: end, Rule: rule, Parents: parents}
 }
 
+// caught has the failures of a step be handled by another, but those of workers that died.
+func caught(s reference.Step, by string) reference.Step {
+	s.Code, s.Catch = "http_status", []reference.Clause{{Codes: []string{"http_status"}, To: by}}
+	return s
+}
+
 // Fixed gives graphs of every shape.
 func Fixed() []Graph {
 	wide, names := []reference.Step{}, []string{}
@@ -53,6 +59,9 @@ func Fixed() []Graph {
 			task("b", good, "one_failed", "s"), task("c", good, "", "s"), task("d", good, "none_failed_min_one_success", "b", "c")}},
 		{"allowed", []reference.Step{{Name: "a", End: bad, Rule: "all_success", Allowed: true}, task("b", good, "", "a"), task("c", bad, "none_failed", "a", "b"), task("d", good, "one_failed", "c")}},
 		{"early", []reference.Step{task("a", good, ""), task("b-flaky", good, ""), task("c", good, "one_success", "a", "b-flaky"), task("d", good, "always", "c"), task("e", good, "", "c", "d")}},
+		{"caught", []reference.Step{caught(task("a", bad, ""), "c"), task("b", good, "", "a"), task("c", good, ""),
+			caught(reference.Step{Name: "s", Rule: "all_success", Parents: []string{"c"}, Inside: []reference.Step{task("x-flaky", good, ""), caught(task("y", bad, "", "x-flaky"), "z"), {Name: "z", End: bad, Rule: "all_success", Code: "http_status"}}}, "d"),
+			task("d", good, ""), task("e", good, "none_failed_min_one_success", "b", "d")}},
 		{"once", []reference.Step{task("a-once", good, ""), task("b-once", good, "", "a-once"), task("c", good, "all_done", "b-once"), task("d-once", bad, "", "c"), task("e", good, "one_failed", "d-once")}},
 	}
 }
@@ -121,6 +130,9 @@ func stepsJSON(steps []reference.Step, url string) string {
 		case strings.HasSuffix(s.Name, once):
 			text += `, "guarantee": "at_most_once"`
 		}
+		for _, c := range s.Catch {
+			text += fmt.Sprintf(`, "catch": [{"codes": ["%s"], "to": "%s"}]`, c.Codes[0], c.To)
+		}
 		if s.Allowed {
 			text += `, "allow_failure": true`
 		}
@@ -137,22 +149,22 @@ func stepsJSON(steps []reference.Step, url string) string {
 }
 
 // tasks calls f with each task, its path, and the tasks that have ended when it begins: those that its needs, and the needs of the scopes around it, have
-// run. A rule that may let it run while others are open waits for none of them.
+// run, and those whose failures it handles. A rule that may let it run while others are open waits for none of them.
 func (g Graph) tasks(f func(path string, s reference.Step, behind []string)) {
 	ran := reference.Evaluate(g.Steps).Ran
 	var walk func(steps []reference.Step, prefix string, behind []string)
 	walk = func(steps []reference.Step, prefix string, behind []string) {
 		for _, s := range steps {
 			before := slices.Clone(behind)
-			if !slices.Contains([]string{"always", "one_success", "one_failed", "one_done"}, s.Rule) {
-				for _, p := range steps {
-					if slices.Contains(s.Parents, p.Name) {
-						inside(p, prefix, func(path string, _ reference.Step) {
-							if ran[path] {
-								before = append(before, path)
-							}
-						})
-					}
+			early := slices.Contains([]string{"always", "one_success", "one_failed", "one_done"}, s.Rule)
+			for _, p := range steps {
+				handled := slices.ContainsFunc(p.Catch, func(c reference.Clause) bool { return c.To == s.Name })
+				if handled || !early && slices.Contains(s.Parents, p.Name) {
+					inside(p, prefix, func(path string, _ reference.Step) {
+						if ran[path] {
+							before = append(before, path)
+						}
+					})
 				}
 			}
 			if len(s.Inside) > 0 {

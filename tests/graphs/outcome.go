@@ -114,7 +114,7 @@ func withLost(steps []reference.Step, prefix string, lost []string) []reference.
 	changed := slices.Clone(steps)
 	for i, s := range changed {
 		if slices.Contains(lost, prefix+s.Name) {
-			changed[i].End = bad
+			changed[i].End, changed[i].Code = bad, "crash"
 		}
 		changed[i].Inside = withLost(s.Inside, prefix+s.Name+"/", lost)
 	}

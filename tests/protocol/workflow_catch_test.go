@@ -288,3 +288,42 @@ func TestW2_W3_Scenario36_TheStoreIsAwayWhileAFailureIsCaught(t *testing.T) {
 		t.Fatal(strings.Join(wrong, "\n"))
 	}
 }
+
+// What a step reads of the failures that it handles is the same at each attempt, and is read through a pass, and in a scope, as by the step itself. A failure of an expression
+// is caught as any other: of what the step is handed, and of what it asks.
+func TestW2_W9_Scenario25_WhatWasCaughtIsReadAsItWas(t *testing.T) {
+	workflow := `{"steps": {"extract": {"handler": {"name": "give"}},
+		"bad": {"needs": ["extract"], "handler": {"name": "give"}, "retry": {"max_attempts": 1}, "catch": [{"to": "handles"}]},
+		"handed": {"needs": ["extract"], "handler": {"name": "give"}, "input": "${ .steps.extract.result.x }", "catch": [{"codes": ["expression"], "to": "handles"}]},
+		"asks": {"needs": ["extract"], "handler": {"name": "give"}, "when": ".steps.extract.result", "catch": [{"codes": ["timeout"], "to": "other"}, {"codes": ["expression"], "to": "relay"}]},
+		"two": {"needs": ["extract"], "handler": {"name": "give"}, "when": "true, false", "catch": [{"codes": ["expression"], "to": "group"}]},
+		"handles": {"handler": {"name": "give"}, "input": "${ .caught }", "retry": {"max_attempts": 3}},
+		"relay": {"pass": {"input": "${ .caught[0].step + \" \" + .caught[0].code }"}}, "reads": {"needs": ["relay"], "handler": {"name": "give"}, "input": "${ .steps.relay.result }"},
+		"group": {"steps": {"x": {"handler": {"name": "give"}, "input": "${ .caught[0].step }"}}}, "other": {"handler": {"name": "give"}},
+		"empty": {"handler": {"name": "give"}, "catch": [{"to": "other"}]}}}`
+	for k := 1; ; k++ {
+		d := newDataWorld(newWorld(t), workflow, `null`, `7`)
+		d.fails["bad"], d.fails["handles"] = 100, 2
+		met, last := d.crashing(k)
+		d.calm()
+		head := d.head()
+		if head.State != run.Succeeded {
+			t.Fatalf("gone before operation %d (%s): the run is %s (%s)", k, last, head.State, head.Reason)
+		}
+		const want = `[{"code":"handler","error":"handler: told to","step":"bad"},{"code":"expression","error":"expression: steps.handed.input: expected an object but got: number (7)","step":"handed"}]`
+		for _, got := range d.inputs["handles"] {
+			if got != want {
+				t.Errorf("gone before operation %d (%s): the step that handles them was handed\n%s, want\n%s", k, last, got, want)
+			}
+		}
+		if got := d.handed("reads"); got != `"asks expression"` {
+			t.Errorf("gone before operation %d (%s): through a pass it is %s", k, last, got)
+		}
+		if got := d.handed("group/x"); got != `"two"` || len(d.inputs["other"]) > 0 {
+			t.Errorf("gone before operation %d (%s): in a scope it is %s, and %d were handed what was not caught", k, last, got, len(d.inputs["other"]))
+		}
+		if !met {
+			return
+		}
+	}
+}
