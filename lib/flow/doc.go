@@ -19,6 +19,8 @@
 // it says so only where no end of the others can change it. Hence neither the order of ends nor a delay or crash makes a difference, and
 // all who decide agree. Workflow.Plan decides a whole graph from what is known of its nodes; skips are derived, not stored. Workflow.Walk decides
 // what follows from one end for somebody who has read few others.
+// A failure that a clause of a catch takes is none to the whole, and a skip to those that need the node: who handles it follows from the facts too, of which the
+// code of a failure is one.
 // Workflow.Simulate plays a graph in virtual time with made-up outcomes.
 //
 // # What is read
