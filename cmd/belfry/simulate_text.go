@@ -111,7 +111,7 @@ func stepRows(of simulate.Run, zone *time.Location) (rows [][]string) {
 	return rows
 }
 
-// whyOfStep says what is to be known of a step: why it ended as it did, and the last error.
+// whyOfStep says what is to be known of a step: why it ended as it did, the last error, and who handles that.
 func whyOfStep(s simulate.Step) string {
 	said := []string{s.Reason}
 	if s.Error != nil {
@@ -120,7 +120,7 @@ func whyOfStep(s simulate.Step) string {
 			said = said[1:]
 		}
 	}
-	return strings.Join(slices.DeleteFunc(said, func(text string) bool { return text == "" }), ": ")
+	return caughtNote(s.CaughtBy, strings.Join(slices.DeleteFunc(said, func(text string) bool { return text == "" }), ": "))
 }
 
 func (s *simulation) say(format string, args ...any) error {

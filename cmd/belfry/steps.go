@@ -111,13 +111,18 @@ func stepNote(s wire.Step) string {
 	if n := len(s.Attempts); n > 0 && s.Attempts[n-1].Error != "" {
 		text = s.Attempts[n-1].Error
 	}
+	return caughtNote(s.CaughtBy, text)
+}
+
+// caughtNote says of a step, beside all else, who handles its failure; "" where nobody does.
+func caughtNote(by, text string) string {
 	switch {
-	case s.CaughtBy == "":
+	case by == "":
 		return text
 	case text == "":
-		return "caught by " + s.CaughtBy
+		return "caught by " + by
 	}
-	return "caught by " + s.CaughtBy + ": " + text
+	return "caught by " + by + ": " + text
 }
 
 // ofStep takes RUN/PATH apart, as targets and logs name a step; path is "" of a whole run. flag is what --step says beside it.

@@ -94,6 +94,9 @@ func (p *player) step(ctx context.Context, a *account, at control.Step, made []S
 	if s.Result, err = p.result(ctx, row.Result); err != nil {
 		return Step{}, err
 	}
+	if at.Caught != nil {
+		s.CaughtBy = a.workflow.Nodes[at.Caught.To].Path
+	}
 	known := a.steps[at.Node.Path]
 	switch {
 	case known == nil && at.Node.Body != nil:

@@ -52,6 +52,9 @@ func told(r simulate.Report) string {
 			if s.Error != nil {
 				line += ", " + s.Error.Code + ": " + s.Error.Message
 			}
+			if s.CaughtBy != "" {
+				line += ", caught by " + s.CaughtBy
+			}
 			if s.Result != nil {
 				line += " = " + string(s.Result)
 			}
@@ -94,6 +97,10 @@ func TestWorkflowsArePlayed(t *testing.T) {
 			"w failed 0s..1s, step a is dead: broken: boom\n  a dead 0s..1s, attempts spent, broken: boom\n  c succeeded 1s..1s\n  b upstream_failed\n  f failed, enough: no more"},
 		{"a failure that is allowed", flowed("steps: {a: {"+h+", allow_failure: true}, b: {needs: [a], "+h+"}}", "w/a: [{fails: boom, permanent: true}]"),
 			"w succeeded 0s..0s\n  a failed 0s..0s, permanent failure, handler: boom\n  b succeeded 0s..0s"},
+		{"a failure that is caught by its code", flowed("steps: {a: {"+h+", "+none+", catch: [{codes: [timeout], to: late}, {to: sorry}]}, b: {needs: [a], "+h+"}, late: {"+h+"}, sorry: {"+h+", input: '${ .caught[0].code }'}}", "w/a: [{fails: boom, code: broken}]"),
+			"w succeeded 0s..0s\n  a dead 0s..0s, attempts spent, broken: boom, caught by sorry\n  sorry succeeded 0s..0s\n  b skipped\n  late skipped"},
+		{"a failure stops the others", flowed("on_failure: stop, steps: {a: {"+h+", "+none+"}, b: {"+h+", timeout: 1h}, c: {needs: [b], "+h+"}}", "w/a: [{takes: 1s, fails: boom}], w/b: [{takes: 10m, stops_after: 2s}]"),
+			"w failed 0s..3s, step a is dead: handler: boom\n  a dead 0s..1s, attempts spent, handler: boom\n  b cancelled 0s..3s, step a is dead: handler: boom\n  c cancelled"},
 		{"a step runs into its timeout", flowed("steps: {a: {"+h+", timeout: 5s, "+none+"}}", "w/a: [{never: true}]"),
 			"w failed 0s..5s, step a is dead: timeout: the attempt ran into its timeout\n  a dead 0s..5s, attempts spent, timeout: the attempt ran into its timeout"},
 		{"the run does, and what runs is told so at once", flowed("timeout: 1m, steps: {a: {"+h+", timeout: 1h}, b: {"+h+", timeout: 1h}, c: {needs: [a, b], "+h+"}}", "w/a: [{takes: 10m}], w/b: [{takes: 10m, stops_after: 5s}]"),

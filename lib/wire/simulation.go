@@ -47,6 +47,7 @@ type SimulatedStep struct {
 	Input      json.RawMessage     `json:"input" doc:"what its target was handed; null where that was nothing, or more than 8192 bytes"`
 	Result     json.RawMessage     `json:"result" doc:"what its target answered: JSON, or text"`
 	Error      *SimulatedStepError `json:"error" doc:"what it failed of"`
+	CaughtBy   string              `json:"caught_by,omitempty" doc:"path of the step that handles its failure"`
 	Attempts   []SimulatedAttempt  `json:"attempts" doc:"all of them, oldest first"`
 }
 
