@@ -87,7 +87,8 @@ func (a attempt) start(t *testing.T) {
 	})
 }
 
-// end stops the attempt, calls then when that has returned, and wants nobody alive when all is done.
+// end stops the attempt, calls then when that has returned, and wants nobody alive when all is done. Who was killed and waits for a disk is alive until
+// that answers, so the end is waited for; whom nobody killed sleeps longer.
 func (a attempt) end(t *testing.T, then func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -96,18 +97,7 @@ func (a attempt) end(t *testing.T, then func()) {
 	a.set.stop(ctx, a.family, a.exited, func() { close(over) })
 	then()
 	<-over
-	living, err := a.living.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var held error
-	err = living.Read(func(fd uintptr) bool {
-		_, held = syscall.Read(int(fd), make([]byte, 1)) // the end, where nobody holds it
-		return true
-	})
-	if err != nil || held != nil {
-		t.Errorf("a process lives on: %v, %v", err, held)
-	}
+	roll{read: a.living}.wantNobody(t)
 }
 
 // A first look may take longer than the call waits, as on a busy host. The call returns, and the look loses nobody: the leader is not
