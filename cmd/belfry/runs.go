@@ -325,8 +325,8 @@ func (c *cli) runResult() *cobra.Command {
 	return c.runBytes(&cobra.Command{
 		Use:   "result RUN",
 		Short: "Print what the target of a run answered, to the byte",
-		Long: `Print what the target of a run answered, of any size. With RUN/PATH, or --step, it is what a step of a workflow's run gave. Nothing is
-printed where there is none. Into a file or a pipe it goes as it came, to the byte; on a terminal control characters are shown as U+FFFD.`,
+		Long: `Print what the target of a run answered, of any size. With RUN/PATH, or --step, it is what a step of a workflow's run gave: a task,
+or a scope. Nothing is printed where there is none. Into a file or a pipe it goes as it came, to the byte; on a terminal control characters are shown as U+FFFD.`,
 		Example: `  belfry run result report~0mi4lf3k0
   belfry run result report~0mi4lf3k0 > report.json
   belfry run result etl~0mi4lf3k0 --step parts/index`,

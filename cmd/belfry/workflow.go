@@ -377,6 +377,9 @@ func (c *cli) showPlayed(played flow.Played) error {
 		if s.Input != nil {
 			fmt.Fprintf(c.stdout, "\n%s is handed %s", s.Path, terminal.Line(string(s.Input)))
 		}
+		if s.Result != nil {
+			fmt.Fprintf(c.stdout, "\n%s gives %s", s.Path, terminal.Line(string(s.Result)))
+		}
 		if s.Error != "" {
 			fmt.Fprintf(c.stdout, "\n%s: %s", s.Path, terminal.Line(s.Error))
 		}

@@ -158,8 +158,8 @@ func (a *api) runs() {
 		summary: "Show what a run, or a step of a workflow's run, hands to its target, as it was given",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, control.CodeNotReleased, control.CodeExpression, codePayloadExpired, codeNoSuchRange}}, a.getRunPayload)
 	register(a, operation{id: "get-run-result", method: http.MethodGet, path: "/v1/runs/{run}/result", tag: "runs", scope: access.Read, media: mediaBytes, empty: true, ranged: true,
-		summary: "Show what the target of a run, or of a step of a workflow's run, answered, to the byte",
-		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, codeResultExpired, codeNoSuchRange}}, a.getRunResult)
+		summary: "Show what the target of a run, or of a step of a workflow's run, answered, to the byte, or what a scope gives",
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, control.CodeExpression, codeResultExpired, codeNoSuchRange}}, a.getRunResult)
 	a.steps()
 }
 

@@ -76,11 +76,16 @@ func (a *api) listRunSteps(ctx context.Context, p *stepList, in input[noBody]) (
 		}
 		one := g.Steps[n.Index]
 		shown := stepForm(g, one)
-		result, err := a.resultForm(ctx, one.Run)
+		given, gone, err := a.Control.Given(ctx, g, one)
 		if err != nil {
 			return nil, err
 		}
-		shown.Result, shown.ResultType, shown.ResultSize, shown.Reason = result.shown, result.as, result.size, withReason(shown.Reason, result.gone)
+		result, err := a.resultForm(ctx, given)
+		if err != nil {
+			return nil, err
+		}
+		shown.Result, shown.ResultType, shown.ResultSize = result.shown, result.as, result.size
+		shown.Reason = withReason(withReason(shown.Reason, gone), result.gone)
 		shown.Waiting = a.stepWaiting(ctx, g, one)
 		return &answer[wire.StepPage]{wire.StepPage{Items: []wire.Step{shown}}}, nil
 	}
@@ -194,6 +199,9 @@ func (a *api) taskRun(ctx context.Context, tenant string, p runPath, step, what 
 	if err != nil || step == "" {
 		return r, err
 	}
+	if what == "result" {
+		return a.stepWithResult(ctx, r, step)
+	}
 	one, err := a.Control.Step(ctx, tenant, r.ID, step)
 	switch {
 	case err != nil:
@@ -205,4 +213,30 @@ func (a *api) taskRun(ctx context.Context, tenant string, p runPath, step, what 
 		return run.Run{ID: r.ID.At(step), Tenant: tenant}, nil // it has not run
 	}
 	return one.Run, nil
+}
+
+// stepWithResult finds a task of a run, or a scope, with its result.
+func (a *api) stepWithResult(ctx context.Context, r run.Run, path string) (run.Run, error) {
+	g, err := a.Control.Graph(ctx, r.Tenant, r.ID)
+	if err != nil {
+		return run.Run{}, err
+	}
+	n, ok := g.Workflow.Node(path)
+	switch {
+	case !ok:
+		return run.Run{}, noSuchStep(r.ID, path)
+	case n.Kind != flow.KindTask && n.Kind != flow.KindScope:
+		return run.Run{}, &control.Refusal{Code: control.CodeStepNotFound,
+			Message: "Step " + path + " of run " + r.ID.String() + " is a " + n.Kind.String() + ", which has no result. Ask for that of a task, or of a scope."}
+	}
+	given, gone, err := a.Control.Given(ctx, g, g.Steps[n.Index])
+	switch {
+	case err != nil:
+		return run.Run{}, err
+	case gone != "":
+		return run.Run{}, &control.Refusal{Code: control.CodeExpression, Message: "Step " + path + " of run " + r.ID.String() + " gives nothing: " + gone}
+	case given.State == 0 && given.Result.IsZero():
+		return run.Run{ID: r.ID.At(path), Tenant: r.Tenant}, nil // it has not run
+	}
+	return given, nil
 }

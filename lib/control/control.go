@@ -82,7 +82,7 @@ const (
 	CodeStepNotFound  Code = "step_not_found"         // a workflow's run has no such step, or the run is of no workflow
 	CodeBegun         Code = "workflow_begun"         // a workflow's run cannot be opened again
 	CodeNotReleased   Code = "step_not_released"      // what a step is handed is made of what ends before it
-	CodeExpression    Code = "expression_failed"      // of what a step is handed
+	CodeExpression    Code = "expression_failed"      // of what a step is handed, or a scope gives
 )
 
 // Refusal is a request that was understood and not done. Nothing was changed.

@@ -18,7 +18,7 @@ import (
 type Step struct {
 	Node  *flow.Node
 	State flow.State
-	Run   run.Run // of Version 0 where it was never released
+	Run   run.Run // of Version 0 where it was never released, and of a scope that runs, or has
 
 	Caught *flow.Caught // of one that has failed and whose failure was caught: who handles it
 }
@@ -29,6 +29,8 @@ type Graph struct {
 	Workflow   *flow.Workflow
 	Definition json.RawMessage // of the workflow
 	Steps      []Step
+
+	rows []run.Run // as they stand
 }
 
 // Graph reads the run of a workflow and all of its steps.
@@ -58,16 +60,16 @@ func (s *Service) GraphOf(ctx context.Context, r run.Run) (Graph, bool, error) {
 		return Graph{}, false, err
 	}
 	released := map[string]run.Run{}
+	var rows []run.Run
 	if r.Started != 0 {
-		rows, err := s.Dispatch.Steps(ctx, r)
-		if err != nil {
+		if rows, err = s.Dispatch.Steps(ctx, r); err != nil {
 			return Graph{}, false, err
 		}
 		for _, row := range rows {
 			released[row.ID.Step] = row
 		}
 	}
-	return Graph{Run: r, Workflow: w, Definition: edition.Def.Target.Workflow, Steps: StandOf(r, w, released)}, true, nil
+	return Graph{Run: r, Workflow: w, Definition: edition.Def.Target.Workflow, Steps: StandOf(r, w, released), rows: rows}, true, nil
 }
 
 // StandOf tells where the steps of a run stand, by those that were released, by path: by their rows, or as it follows from others. Nothing follows from a
@@ -90,6 +92,9 @@ func StandOf(r run.Run, w *flow.Workflow, released map[string]run.Run) []Step {
 		step := &steps[i]
 		if c, caught := plan.Caught[i]; caught {
 			step.Caught = &c
+		}
+		if step.Node.Kind == flow.KindScope && step.Run.State == run.Succeeded { // which says that it runs, and not how it ends
+			step.Run = run.Run{}
 		}
 		switch step.State = plan.States[i]; {
 		case r.Started == 0 && !r.State.Ended(): // nothing has begun, and what needs no call neither
@@ -132,6 +137,30 @@ func (s *Service) Step(ctx context.Context, tenant string, id run.ID, path strin
 		return g.Steps[n.Index], nil
 	}
 	return Step{}, refuse(CodeStepNotFound, "run %s has no step %q", id, path)
+}
+
+// Given reads the result of a step, which lies in its run, or of a scope is made of those in it. The run is that of the step, with the result. gone says why there
+// is none of a scope that has succeeded.
+func (s *Service) Given(ctx context.Context, g Graph, step Step) (of run.Run, gone string, err error) {
+	of = step.Run
+	if step.Node.Kind != flow.KindScope || step.State != flow.Succeeded {
+		return of, "", nil
+	}
+	plan := flow.Decisions{States: make([]flow.State, len(g.Steps)), Caught: map[int]flow.Caught{}}
+	for i, one := range g.Steps {
+		if plan.States[i] = one.State; one.Caught != nil {
+			plan.Caught[i] = *one.Caught
+		}
+	}
+	result, failed, err := s.Dispatch.ScopeResult(ctx, g.Run, step.Node.Path, g.rows, plan)
+	if err != nil {
+		return of, "", fmt.Errorf("make the result of step %s: %w", step.Node.Path, err)
+	}
+	if failed != nil {
+		return of, failed.Error(), nil
+	}
+	of.ID, of.Tenant, of.Result = g.Run.ID.At(step.Node.Path), g.Run.Tenant, result
+	return of, "", nil
 }
 
 // stop ends what has not started of a workflow's run that has just been cancelled, and asks what runs to stop. Durable before: that the run is

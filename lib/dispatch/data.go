@@ -40,9 +40,13 @@ type reading struct {
 
 var _ flow.Facts = (*reading)(nil)
 
-// FactOf is what is known of a node by its row.
+// FactOf is what is known of a node by its row. That of a scope says what came of its condition: one that has succeeded lets it run, and its end follows from its
+// steps.
 func FactOf(w *flow.Workflow, row run.Run) flow.Fact {
 	fact := flow.Fact{State: FlowState(row.State), To: flow.None, Code: row.Code()}
+	if n, ok := w.Node(row.ID.Step); ok && n.Kind == flow.KindScope && row.State == run.Succeeded {
+		fact.State = flow.Running
+	}
 	if row.Chose != "" {
 		if to, ok := w.Node(row.Chose); ok {
 			fact.To = to.Index
@@ -133,6 +137,9 @@ func (r *reading) Seen(index int) flow.Seen {
 		return flow.Seen{State: flow.Open}
 	}
 	row, ok := r.rows[index]
+	if n := &r.w.Nodes[index]; n.Kind == flow.KindScope {
+		return ended(r.scope(n))
+	}
 	if !ok {
 		seen := flow.Seen{State: r.plan.States[index]}
 		if n := &r.w.Nodes[index]; n.Kind == flow.KindFail && seen.State == flow.Failed {
@@ -194,11 +201,10 @@ func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run, again b
 	if !ok || n.Data == nil {
 		return nil, fmt.Errorf("%w: no expressions say what step %q is handed", flow.ErrDefinition, step.ID.Step)
 	}
-	r, err := d.read(ctx, whole, edition.Def, w, n)
+	r, err := d.read(ctx, whole, edition.Def, w, n, nodeSet(step.Unended))
 	if err != nil {
 		return nil, fmt.Errorf("read what the input of step %s is made of: %w", step.ID.Step, err)
 	}
-	r.open = nodeSet(step.Unended)
 	if early := w.Early(n.Index, r, r.open.has); len(early) > 0 { // it had ended when the step was released, so this was read too early
 		return nil, fmt.Errorf("step %s, which step %s reads, is not seen to have ended: %w", w.Nodes[early[0]].Path, n.Path, store.ErrUnknown)
 	}
@@ -220,23 +226,29 @@ func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run, again b
 	return data, err
 }
 
-// read reads what the data of a node are made of: the rows that it names, or all where some of that follows from others.
-func (d *Dispatcher) read(ctx context.Context, whole run.Run, def job.Definition, w *flow.Workflow, n *flow.Node) (*reading, error) {
-	reads := n.Data.Reading()
-	named := reads.Nodes
-	ask := make([]run.Run, 0, len(named))
-	for _, i := range named {
-		if w.Nodes[i].Kind == flow.KindTask {
-			ask = append(ask, run.Run{ID: whole.ID.Whole().At(w.Nodes[i].Path), Tenant: whole.Tenant})
+// read reads what the data of a node are made of, which runs: the rows that are named, or all where some of that follows from others. What is open stays so.
+func (d *Dispatcher) read(ctx context.Context, whole run.Run, def job.Definition, w *flow.Workflow, n *flow.Node, open nodeSet) (*reading, error) {
+	readBy := func(rows []run.Run, facts []flow.Fact) *reading {
+		for _, row := range rows {
+			if n, ok := w.Node(row.ID.Step); ok && row.State != 0 {
+				facts[n.Index] = FactOf(w, row)
+			}
 		}
+		r := read(d, whole, def, w, rows, w.Plan(facts))
+		r.open = open
+		return r
 	}
-	if len(ask) == len(named) && !reads.Caught {
+	named, facts, all := w.Rows(n.Index)
+	if !all {
+		ask := make([]run.Run, len(named))
+		for k, i := range named {
+			ask[k] = run.Run{ID: whole.ID.Whole().At(w.Nodes[i].Path), Tenant: whole.Tenant}
+		}
 		rows, err := d.ReadRuns(ctx, ask)
 		if err != nil {
 			return nil, err
 		}
-		r := read(d, whole, def, w, rows, flow.Decisions{})
-		if len(r.rows) == len(named) {
+		if r := readBy(rows, facts); len(w.Early(n.Index, r, open.has)) == 0 {
 			return r, nil
 		}
 	}
@@ -244,13 +256,7 @@ func (d *Dispatcher) read(ctx context.Context, whole run.Run, def job.Definition
 	if err != nil {
 		return nil, err
 	}
-	facts := make([]flow.Fact, len(w.Nodes))
-	for _, row := range rows {
-		if n, ok := w.Node(row.ID.Step); ok && row.State != 0 {
-			facts[n.Index] = FactOf(w, row)
-		}
-	}
-	return read(d, whole, def, w, rows, w.Plan(facts)), nil
+	return readBy(rows, make([]flow.Fact, len(w.Nodes))), nil
 }
 
 // askFor is for how long nodes are asked before what has come of it is written.

@@ -228,10 +228,9 @@ func (w *Workflow) codesOf(n *Node, all codes) {
 		}
 	case KindFail:
 		kinds(n.Fail.Code)
-	case KindPass, KindSwitch:
-		if n.Asks() {
-			kinds(target.KindExpression, target.KindTooSlow)
-		}
+	}
+	if n.Asks() { // a task has these anyway
+		kinds(target.KindExpression, target.KindTooSlow)
 	}
 }
 

@@ -71,6 +71,8 @@ func (c *checker) expressions() {
 			n.Data = c.data(at+".input", s.Input, n)
 		case n.Kind == KindPass:
 			n.Data = c.data(at+".pass.input", s.Pass.Input, n)
+		case n.Kind == KindScope:
+			n.Data = c.given(n, at, s.Output)
 		}
 	}
 	c.w.Output = c.data("output", c.def.Output, nil)
@@ -101,6 +103,15 @@ func (c *checker) data(at string, text json.RawMessage, n *Node) *Data {
 	if text == nil {
 		return nil
 	}
+	d := c.dataAmong(at, text, c.w.sees(n), whatIsNamed(n), n)
+	if d != nil && d.Constant() && n != nil {
+		return nil
+	}
+	return d
+}
+
+// dataAmong reads JSON that may name some nodes, which what says in words; nil where that is wrong. in is the node that it is of, or nil.
+func (c *checker) dataAmong(at string, text json.RawMessage, seen map[string]int, what string, in *Node) *Data {
 	t, err := expression.ParseTemplate(text)
 	if err != nil {
 		var which *expression.At
@@ -110,38 +121,38 @@ func (c *checker) data(at string, text json.RawMessage, n *Node) *Data {
 		c.wrongly(at, err)
 		return nil
 	}
-	if t.Constant() && n != nil {
-		return nil
-	}
 	of := named{names: map[string]int{}, caught: None}
 	for path, e := range t.All() {
-		c.named(at+path, e, n, &of)
+		c.namedAmong(at+path, e, seen, what, in, &of)
 	}
 	return &Data{t, at, of}
 }
 
 // named finds the nodes that an expression names: those that node n waits for, or of the whole workflow any outside of every scope.
 func (c *checker) named(at string, e *expression.Expression, n *Node, of *named) {
+	c.namedAmong(at, e, c.w.sees(n), whatIsNamed(n), n, of)
+}
+
+// namedAmong finds the nodes that an expression names, among those that it may name, which what says in words. in is the node that it is of, or nil.
+func (c *checker) namedAmong(at string, e *expression.Expression, seen map[string]int, what string, in *Node, of *named) {
 	reads := e.Reads()
 	if reads.Caught {
-		if of.caught = c.w.handler(n); of.caught != None {
+		if of.caught = c.w.handler(in); of.caught != None {
 			of.catches = c.w.Nodes[of.caught].Catches
 		} else {
 			got := &expression.Error{At: e.Place(expression.Caught), Got: expression.Caught}
 			c.add(at, got.Shown(), "what this step can read: .caught is of steps that a catch leads to, and of what is in a scope that one leads to")
 		}
 	}
-	seen := c.w.sees(n)
 	for _, name := range reads.Names() {
 		i, ok := seen[name]
 		if !ok {
 			got := &expression.Error{At: e.Place(name), Got: name}
-			c.add(at, got.Shown(), "a step "+whatIsNamed(n)+c.whichElse(name, seen))
-			continue
-		}
-		if c.w.Nodes[i].Kind == KindScope && reads.Result(name) {
-			got := &expression.Error{At: e.Place(name), Got: name}
-			c.add(at, got.Shown(), "the state of it, or a step that is no scope: results of scopes are not built yet")
+			where := c.inScope(name, seen, in)
+			if where == "" {
+				where = c.whichElse(name, seen)
+			}
+			c.add(at, got.Shown(), "a step "+what+where)
 			continue
 		}
 		of.names[name] = i
@@ -224,7 +235,7 @@ func merged(a, b []int) []int {
 	return slices.Compact(all)
 }
 
-// Unsure lists the nodes that are read for the data of a node, by it or by passes whose results it reads, by index, ascending, which may still be open when
+// Unsure lists the nodes that are read for the data of a node, by it or by passes and scopes whose results it reads, by index, ascending, which may still be open when
 // the node is released: it stands behind an early rule, or they do. All others have ended by then, whatever happened.
 func (w *Workflow) Unsure(index int) []int {
 	if w.Nodes[index].Data == nil {
@@ -238,6 +249,7 @@ func (w *Workflow) Unsure(index int) []int {
 		if reader != index { // it is read only if it ran
 			sure = maps.Clone(released)
 			w.ended(reader, sure)
+			w.endedIn(reader, sure)
 		}
 		for _, i := range reads.Nodes {
 			if !sure[i] {
@@ -248,11 +260,11 @@ func (w *Workflow) Unsure(index int) []int {
 	return merged(unsure, nil)
 }
 
-// Early lists the nodes that are read for the data of a node, by it or by passes whose results it reads, and of which facts do not say yet what it is to be
+// Early lists the nodes that are read for the data of a node, by it or by passes and scopes whose results it reads, and of which facts do not say yet what it is to be
 // handed of them: that they have ended, or are Open for it, as lasting tells. It gives their indexes, ascending.
 func (w *Workflow) Early(index int, facts Facts, lasting func(int) bool) []int {
 	var early []int
-	w.through(index, func(pass int) bool { return facts.Seen(pass).State == Succeeded }, func(_ int, reads Reading) {
+	w.through(index, func(i int) bool { return facts.Seen(i).State == Succeeded }, func(_ int, reads Reading) {
 		for _, i := range reads.Nodes {
 			if facts.Seen(i).State == Open && !lasting(i) {
 				early = append(early, i)
@@ -262,14 +274,14 @@ func (w *Workflow) Early(index int, facts Facts, lasting func(int) bool) []int {
 	return merged(early, nil)
 }
 
-// through visits the data of a node, and of each pass whose result is read for it and for which follow says so, once.
-func (w *Workflow) through(index int, follow func(pass int) bool, visit func(reader int, reads Reading)) {
+// through visits the data of a node, and of each pass and scope whose result is read for it and for which follow says so, once.
+func (w *Workflow) through(index int, follow func(int) bool, visit func(reader int, reads Reading)) {
 	met := map[int]bool{index: true}
 	for todo := []int{index}; len(todo) > 0; todo = todo[1:] {
 		reads := w.Nodes[todo[0]].Data.Reading()
 		visit(todo[0], reads)
 		for _, i := range reads.Results {
-			if n := &w.Nodes[i]; n.Kind == KindPass && n.Data != nil && !met[i] && follow(i) {
+			if n := &w.Nodes[i]; n.Gives() && !met[i] && follow(i) {
 				met[i] = true
 				todo = append(todo, i)
 			}
@@ -307,6 +319,15 @@ func (w *Workflow) ended(index int, sure map[int]bool) {
 	}
 }
 
+// endedIn adds what is directly in a scope, which has ended once the scope has.
+func (w *Workflow) endedIn(scope int, sure map[int]bool) {
+	if n := &w.Nodes[scope]; n.Kind == KindScope {
+		for _, i := range n.Body.Steps {
+			sure[i] = true
+		}
+	}
+}
+
 // Said is an expression of a workflow.
 type Said struct {
 	Field string // where it stands in the definition
@@ -338,7 +359,9 @@ func (w *Workflow) Expressions() []Said {
 				add(way.Condition.at, way.Condition.Expression)
 			}
 		}
-		data(n.Data)
+		if n.Kind != KindScope || w.step(n).Output != nil { // else nobody has written it
+			data(n.Data)
+		}
 	}
 	data(w.Output)
 	return all

@@ -91,10 +91,10 @@ type Node struct {
 	// AllowFailure has a failure of the node count as a success, for those that need it and for the whole around it. Its own state tells it.
 	AllowFailure bool
 
-	// When is the text of what is asked once the rule lets a task or pass run: false skips it. "": it runs.
+	// When is the text of what is asked once the rule lets a task, pass or scope run: false skips it. "": it runs.
 	When      string
 	Condition *Condition // made of When
-	// Data is what a task is handed, or a pass gives, where expressions say it; nil: what Task.Input or Pass.Input is.
+	// Data is what a task is handed, or a pass gives, where expressions say it; nil: what Task.Input or Pass.Input is. Of a scope it is what that gives, never nil.
 	Data *Data
 
 	// Catch has the clauses by which failures of the node are handled: the first that takes one. What none takes is not caught.
@@ -152,6 +152,9 @@ type Way struct {
 
 // Asks tells whether something has to be evaluated before it is known what becomes of the node: what comes of it is written down as a fact.
 func (n *Node) Asks() bool { return n.Kind == KindSwitch || n.When != "" }
+
+// Gives tells whether the result of the node is made of those of others, by Data, and kept nowhere: that of a pass, and of a scope.
+func (n *Node) Gives() bool { return n.Data != nil && (n.Kind == KindPass || n.Kind == KindScope) }
 
 // Node finds a node by its path.
 func (w *Workflow) Node(path string) (*Node, bool) {

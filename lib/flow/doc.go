@@ -17,7 +17,8 @@
 //
 // Rule.Decide says of a node whether it runs, from nothing but the final states of the nodes that it needs. Before all of these have ended
 // it says so only where no end of the others can change it. Hence neither the order of ends nor a delay or crash makes a difference, and
-// all who decide agree. Workflow.Plan decides a whole graph from what is known of its nodes; skips are derived, not stored. Workflow.Walk decides
+// all who decide agree. A scope with a
+// condition is asked first; its fact says whether it runs, and its end follows from its steps. Workflow.Plan decides a whole graph from what is known of its nodes; skips are derived, not stored. Workflow.Walk decides
 // what follows from one end for somebody who has read few others.
 // A failure that a clause of a catch takes is none to the whole, and a skip to those that need the node: who handles it follows from the facts too, of which the
 // code of a failure is one.
@@ -27,7 +28,7 @@
 //
 // Expressions stand in inputs, conditions and the output; package expression parses and evaluates them. Check finds the nodes that each names: those before its
 // own, which have ended when it is evaluated, but for what Unsure tells. An Evaluation evaluates one text over Facts: what the run brings, and what its nodes
-// have come to and given. The result of a pass is not kept anywhere, since it is made of those before it.
+// have come to and given. The result of a pass or a scope is not kept anywhere, since it is made of those before it, or in it.
 //
 // # What it does not do
 //

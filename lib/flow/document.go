@@ -68,8 +68,9 @@ type Step struct {
 	Priority  queue.Priority    `json:"priority,omitempty"`
 	OnFailure OnFailure         `json:"on_failure,omitempty"`
 
-	AllowFailure bool       `json:"allow_failure,omitempty"`
-	Catch        []Catching `json:"catch,omitempty"`
+	AllowFailure bool            `json:"allow_failure,omitempty"`
+	Catch        []Catching      `json:"catch,omitempty"`
+	Output       json.RawMessage `json:"output,omitempty"` // of a scope
 }
 
 // Catching is one clause of a catch as a user writes it: no codes take every failure.

@@ -65,7 +65,7 @@ type Evaluation struct {
 	budget *expression.Budget
 	counts map[int]bool // what of known counts
 	bytes  int          // of that
-	passes map[int]any  // what they give
+	passes map[int]any  // what they give, and scopes
 }
 
 // Turn has f done when there is room for what it holds, with a context that ends when it has taken too long. All that f is to look at was read before.
@@ -222,8 +222,8 @@ func (e *Evaluation) Give(ctx context.Context, d *Data) (data []byte, mediaType 
 		}
 		return data, mediaType, within(d.at, err)
 	}
-	if pass := e.passed(d); pass != nil {
-		data, mediaType, err := e.Give(ctx, pass)
+	if whole := e.passed(d); whole != nil {
+		data, mediaType, err := e.Give(ctx, whole)
 		return data, mediaType, within(d.at, err)
 	}
 	err = e.text(ctx, d.at, d.Reading(), func() error {
@@ -237,13 +237,13 @@ func (e *Evaluation) Give(ctx context.Context, d *Data) (data []byte, mediaType 
 	return data, "application/json", err
 }
 
-// passed is what a pass hands on, which is a result as a whole, where a text is nothing but the result of that pass; else nil.
+// passed is what a pass or scope hands on, which is a result as a whole, where a text is nothing but the result of that one; else nil.
 func (e *Evaluation) passed(d *Data) *Data {
 	if d.Bare() == "" {
 		return nil
 	}
 	n := &e.w.Nodes[d.names[d.Bare()]]
-	if n.Data == nil || n.Data.Bare() == "" || n.Kind != KindPass || e.facts.Seen(n.Index).State != Succeeded {
+	if !n.Gives() || n.Data.Bare() == "" || e.facts.Seen(n.Index).State != Succeeded {
 		return nil
 	}
 	return n.Data

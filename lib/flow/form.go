@@ -48,7 +48,7 @@ var (
 )
 
 // stepFieldsToCome are fields of steps that a later version has.
-var stepFieldsToCome = []string{"foreach", "repeat", "poll", "wait", "run", "compensate", "callback", "gates", "output",
+var stepFieldsToCome = []string{"foreach", "repeat", "poll", "wait", "run", "compensate", "callback", "gates",
 	"branch", "parallel", "chain"}
 
 var elsewhere = map[string]string{
@@ -152,7 +152,7 @@ var stepShape = object{
 		{name: "needs", shape: list{of: nameShape, most: MaxNodes, distinct: true, phrase: "the names of the steps that it waits for, as an array"},
 			doc: "names of steps in the same scope that it waits for"},
 		{name: "rule", shape: ruleShape, doc: "which ends of the steps that it needs let it run; all_success by default"},
-		{name: "when", shape: condition{text{longest: MaxCondition}}, beside: slices.Concat(targetFields, []string{"pass"}), later: []string{"steps"},
+		{name: "when", shape: condition{text{longest: MaxCondition}}, beside: slices.Concat(targetFields, []string{"pass", "steps"}),
 			doc: "an expression without ${ }, asked once its rule lets the step run: true or false; false skips it"},
 	}, targetForms, []field{
 		{name: "steps", shape: ref("steps"), doc: "a scope: a graph of its own, which is one step from outside"},
@@ -176,6 +176,7 @@ var stepShape = object{
 		{name: "catch", shape: list{of: catchShape, least: 1, most: MaxClauses,
 			phrase: fmt.Sprintf(`1 to %d clauses as an array, such as [{"codes": ["timeout"], "to": "remind"}, {"to": "undo"}]`, MaxClauses)},
 			beside: slices.Concat(targetFields, []string{"steps"}), doc: "steps that handle its failure: that of the first clause that takes it"},
+		{name: "output", shape: data{}, beside: []string{"steps"}, doc: "the result of a scope: any JSON, with expressions in its texts; that of its only last step by default, and of several an object with theirs"},
 	}),
 }
 

@@ -1,7 +1,8 @@
 package flow
 
 // Fact is what is known of a node because it was written down: that it was released, and how it ended. The zero Fact says that nothing is
-// known of the node. Nodes that are never written down need none: what they are follows from the facts of others.
+// known of the node. Nodes that are never written down need none: what they are follows from the facts of others. Of a scope whose condition holds it
+// is Running: then its steps run, and its end follows from theirs. Queued says that what it asks may not have been asked yet.
 type Fact struct {
 	State State
 	// To is the node that a switch chose, by index, or None. It counts where State is Succeeded.
@@ -17,7 +18,7 @@ type Decisions struct {
 	States []State
 	// Release lists the tasks that are to run now and of which nothing is known, by index, ascending.
 	Release []int
-	// Ask lists the nodes that run now if what they ask says so, by index, ascending: switches, and tasks and passes with a condition. What comes of it is a
+	// Ask lists the nodes that run now if what they ask says so, by index, ascending: switches, and tasks, passes and scopes with a condition. What comes of it is a
 	// new fact.
 	Ask []int
 	// Caught has the failures that were caught, by the index of the node that has failed; nil where none was.
@@ -85,10 +86,10 @@ func (p *planner) node(n *Node) State {
 	case fact.Ended():
 		p.spread(n, fact)
 		return fact
-	case released && n.Kind != KindScope:
+	case released && (n.Kind != KindScope || fact == Queued):
 		return fact
 	case released: // a scope that was written down when it was released
-		return p.run(n)
+		return p.graph(n.Body.Steps)
 	}
 	switch p.verdict(n) {
 	case Run:
@@ -158,8 +159,8 @@ func (w *Workflow) Awaits(index int, states []State) (holder int, open []int) {
 			return n, []int{led}
 		}
 	}
-	if w.Nodes[index].Kind == KindScope {
-		return index, without(w.Nodes[index].Body.Steps)
+	if n := &w.Nodes[index]; n.Kind == KindScope && (!n.Asks() || states[index] == Running) {
+		return index, without(n.Body.Steps)
 	}
 	return None, nil
 }
@@ -210,10 +211,14 @@ func (p *planner) itself(index int) int {
 	return index
 }
 
-// spread gives the nodes inside of a scope the states that they have now that the scope has ended. Where it never ran, none of them does.
+// spread gives the nodes inside of a scope the states that they have now that the scope has ended. Where it never ran, none of them does: nor where what it
+// asks has failed.
 func (p *planner) spread(n *Node, end State) {
 	if n.Kind != KindScope {
 		return
+	}
+	if end == Failed && n.When != "" {
+		end = UpstreamFailed
 	}
 	if end == Skipped || end == UpstreamFailed {
 		for _, i := range n.Body.Steps {

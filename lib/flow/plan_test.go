@@ -22,6 +22,7 @@ type graph struct {
 	flow  *flow.Workflow
 	by    map[string]reference.Step // by path
 	kind  map[string]flow.Kind      // by name
+	asks  *rand.Rand                // which scopes ask whether they run, and what comes of it; nil: none does
 }
 
 var kinds = map[flow.Kind]int{flow.KindTask: 12, flow.KindScope: 3, flow.KindPass: 2, flow.KindFail: 1, flow.KindSwitch: 3}
@@ -77,6 +78,10 @@ func drawGraph(chance *rand.Rand, depth int, g *graph, scope int, prefix string)
 		s.End = []rune("SSSSFFK")[draw(7)]
 		switch kind {
 		case flow.KindScope:
+			if g.asks != nil && g.asks.IntN(3) == 0 {
+				g.flow.Nodes[own[i]].When = "true"
+				s.When = []rune{reference.Success, reference.Success, reference.Success, reference.Skip, reference.Failure}[g.asks.IntN(5)]
+			}
 			s.Inside = drawGraph(chance, depth+1, g, own[i], prefix+s.Name+"/")
 			body := &flow.Scope{}
 			for j := own[i] + 1; j < len(g.flow.Nodes); j++ {
@@ -170,9 +175,11 @@ func drawCatch(chance *rand.Rand, s *reference.Step, i, n int, switches []int, c
 	}
 }
 
-func draw(seed uint64) (*graph, *rand.Rand) {
+func draw(seed uint64) (*graph, *rand.Rand) { return drawWith(seed, rand.New(rand.NewPCG(seed, 40))) }
+
+func drawWith(seed uint64, asks *rand.Rand) (*graph, *rand.Rand) {
 	chance := rand.New(rand.NewPCG(seed, 33))
-	g := &graph{flow: &flow.Workflow{}, by: map[string]reference.Step{}, kind: map[string]flow.Kind{}}
+	g := &graph{flow: &flow.Workflow{}, by: map[string]reference.Step{}, kind: map[string]flow.Kind{}, asks: asks}
 	g.steps = drawGraph(chance, 1, g, flow.None, "")
 	for _, n := range g.flow.Nodes {
 		g.kind[n.Name] = n.Kind
@@ -184,6 +191,9 @@ func draw(seed uint64) (*graph, *rand.Rand) {
 func (g *graph) fact(i int, chance *rand.Rand) flow.Fact {
 	n := g.flow.Nodes[i]
 	s := g.by[n.Path]
+	if n.Kind == flow.KindScope {
+		return flow.Fact{State: map[rune]flow.State{reference.Success: flow.Running, reference.Skip: flow.Skipped, reference.Failure: flow.Failed}[s.When], To: flow.None, Code: s.Code}
+	}
 	f := flow.Fact{State: letters[byte(s.End)][chance.IntN(len(letters[byte(s.End)]))], To: flow.None}
 	if f.State.Failure() {
 		f.Code = s.Code
@@ -234,6 +244,9 @@ func (g *graph) awaited(t *testing.T, d flow.Decisions) {
 		n := &g.flow.Nodes[i]
 		if s.Ended() || s == flow.Queued && !slices.Contains(d.Release, i) && !slices.Contains(d.Ask, i) {
 			continue // what was released waits for nothing here
+		}
+		if slices.ContainsFunc(d.Ask, func(scope int) bool { return g.flow.Within(i, scope) }) {
+			continue // it waits for an answer, and for no step
 		}
 		holder, open := g.flow.Awaits(i, d.Counted())
 		if waits := s == flow.Pending || s == flow.Running; waits != (holder != flow.None) || waits != (len(open) > 0) {
@@ -370,6 +383,9 @@ func (g *graph) definition(steps []reference.Step) map[string]any {
 		switch g.kind[s.Name] {
 		case flow.KindScope:
 			step["steps"] = g.definition(s.Inside)
+			if s.When != 0 {
+				step["when"] = ".input.a"
+			}
 		case flow.KindPass:
 			step["pass"] = map[string]any{}
 		case flow.KindFail:
@@ -401,7 +417,7 @@ func TestW2_DefinitionsComeOutAsTheEvaluatorSays(t *testing.T) {
 		w, err := flow.Read(text)
 		if err == nil {
 			taken++
-			(&graph{g.steps, w, g.by, g.kind}).history(t, chance)
+			(&graph{g.steps, w, g.by, g.kind, nil}).history(t, chance)
 		}
 		for _, wrong := range invalid.All(err) {
 			at := never.FindStringSubmatch(wrong.Error())
@@ -449,6 +465,8 @@ func (g *graph) shuffle(steps []reference.Step, chance *rand.Rand) {
 			s.End = []rune("SSF")[chance.IntN(3)]
 			names := append(slices.Sorted(maps.Keys(s.Choices)), "")
 			s.Chosen = names[chance.IntN(len(names))]
+		case s.When != 0:
+			s.When = []rune{reference.Success, reference.Skip, reference.Failure}[chance.IntN(3)]
 		case g.kind[s.Name] == flow.KindTask:
 			s.End = []rune("SF")[chance.IntN(2)]
 		}

@@ -60,6 +60,9 @@ func (n *Node) runsTo(may []outcomes) outcomes {
 		return successes | failures
 	case KindScope:
 		fails, succeeds := outcomes(0), successes
+		if n.When != "" {
+			fails = failures
+		}
 		for _, i := range n.Body.Steps {
 			fails |= may[i] & failures
 			if may[i] == failures {

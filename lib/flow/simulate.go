@@ -34,6 +34,7 @@ type PlayedStep struct {
 	StartedAfter *schedule.Duration `json:"started_after,omitempty" doc:"from the start of the workflow until the step was released; missing if it never was"`
 	EndedAfter   schedule.Duration  `json:"ended_after" doc:"from the start of the workflow until the step had ended, or could no longer run"`
 	Input        json.RawMessage    `json:"input,omitempty" doc:"what its target is handed, where the step has an input with expressions and all that they read was given"`
+	Result       json.RawMessage    `json:"result,omitempty" doc:"what a scope gives, where it succeeded and all that its result is made of was given; missing where that is null"`
 	Error        string             `json:"error,omitempty" doc:"of an expression that fails"`
 	CaughtBy     string             `json:"caught_by,omitempty" doc:"path of the step that handles its failure"`
 	Code         string             `json:"code,omitempty" doc:"of a failure that is handled: what of, as catch names it"`
@@ -60,6 +61,7 @@ func (w *Workflow) play(ctx context.Context, outcomes Outcomes, input json.RawMe
 	for {
 		decided := p.look()
 		if decided.End != "" {
+			p.gives(decided)
 			played := p.over(decided.End)
 			if reason := p.output(&played, decided); reason != "" {
 				played.State, played.Reason = Failed, reason
@@ -195,6 +197,7 @@ func (p *play) cutOff(decided Decisions, limit time.Duration, reason string) Pla
 		}
 	}
 	p.note(decided)
+	p.gives(decided)
 	played := p.over(Failed)
 	played.Reason = reason
 	return played

@@ -262,7 +262,7 @@ func TestReadOutcomesNamesWhatIsWrong(t *testing.T) {
 // A random graph that is played comes out as the evaluator says, and every step ends after those that it waited for.
 func TestW2_SimulationsComeOutAsTheEvaluatorSays(t *testing.T) {
 	for seed := range uint64(500) {
-		g, chance := draw(seed)
+		g, chance := drawWith(seed, nil)
 		want := reference.Evaluate(g.steps)
 		outcomes := flow.Outcomes{}
 		for i := range g.flow.Nodes {

@@ -40,8 +40,11 @@ func (p *play) ask(n *Node, decided Decisions) Fact {
 			return Fact{State: Skipped, To: None}
 		}
 	}
-	if n.Kind == KindPass {
+	switch n.Kind {
+	case KindPass:
 		return Fact{State: Succeeded, To: None}
+	case KindScope:
+		return Fact{State: Running, To: None}
 	}
 	return Fact{}
 }
@@ -60,6 +63,23 @@ func (p *play) handed(n *Node, decided Decisions) (failed bool) {
 		p.steps[n.Index].Input = input
 	}
 	return false
+}
+
+// gives notes what scopes give that have succeeded.
+func (p *play) gives(decided Decisions) {
+	for i := range p.w.Nodes {
+		n := &p.w.Nodes[i]
+		if n.Kind != KindScope || !n.Gives() || decided.States[i] != Succeeded || !p.knows(n.Data.Reading(), decided) {
+			continue
+		}
+		given, _, err := p.evaluation(decided).Give(p.ctx, n.Data)
+		switch {
+		case err != nil:
+			p.steps[i].Error = err.Error()
+		case len(given) <= job.MaxPayload && string(given) != "null":
+			p.steps[i].Result = given
+		}
+	}
 }
 
 // output notes what comes of the whole, and says why it fails of that.
@@ -119,7 +139,14 @@ func (t told) Seen(index int) Seen {
 	if !s.Ended() {
 		return Seen{State: Open}
 	}
-	return Seen{State: s, Attempt: t.steps[index].Attempts, Error: t.steps[index].Error}
+	seen := Seen{State: s, Attempt: t.steps[index].Attempts}
+	if s.Failure() {
+		seen.Error = t.steps[index].Error
+		if cause := t.w.Cause(index, t.decided.States); t.w.Nodes[index].Kind == KindScope && seen.Error == "" && cause != None {
+			seen.Error = t.steps[cause].Error
+		}
+	}
+	return seen
 }
 
 func (t told) Caught(index int) []Handled { return t.w.Handled(index, &t.decided, t.Seen) }

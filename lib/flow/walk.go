@@ -88,7 +88,11 @@ func (k *walker) assume() []Fact {
 		switch {
 		case k.known[i].Read:
 			facts[i] = k.known[i].Fact
-		case k.inside[i], !k.behind[i] && (node.Kind == KindTask || node.Asks()):
+		case k.inside[i]:
+			facts[i].State = Running
+		case !k.behind[i] && node.Kind == KindScope && node.Asks(): // it may not run, and then nothing in it
+			facts[i].State = Queued
+		case !k.behind[i] && (node.Kind == KindTask || node.Asks()):
 			facts[i].State = Running
 		}
 	}
@@ -151,7 +155,7 @@ func (k *walker) open(i int) bool {
 	switch {
 	case k.states[i].Ended():
 		return false
-	case k.known[i].Read && k.known[i].Fact.State != "":
+	case k.known[i].Read && k.known[i].Fact.State != "" && k.w.Nodes[i].Kind != KindScope:
 		return true
 	case k.w.Nodes[i].Kind == KindTask && k.states[i] == Queued: // it is released now
 		return true
@@ -175,7 +179,7 @@ func (k *walker) open(i int) bool {
 func (k *walker) unread(of []int, all bool) int {
 	first := None
 	for _, i := range of {
-		if k.w.Nodes[i].Kind != KindTask && !k.w.Nodes[i].Asks() || k.known[i].Read || k.behind[i] || all && k.before[i] {
+		if k.w.Nodes[i].Kind != KindTask && !k.w.Nodes[i].Asks() || k.w.Nodes[i].Kind == KindScope || k.known[i].Read || k.behind[i] || all && k.before[i] {
 			continue
 		}
 		if i > k.ended {

@@ -128,7 +128,7 @@ func stepsJSON(steps []reference.Step) string {
 		}
 		switch {
 		case len(s.Inside) > 0:
-			what = `"steps": ` + stepsJSON(s.Inside)
+			what = `"steps": ` + stepsJSON(s.Inside) + scopeJSON(s)
 		case len(s.Choices) > 0:
 			what = `"switch": ` + waysJSON(s)
 		case s.Pass:
@@ -277,6 +277,9 @@ func (f *flowWorld) wrong() []string {
 		for _, s := range steps {
 			if len(s.Inside) == 0 && (!s.Pass || s.End == reference.Skip) {
 				written[prefix+s.Name] = s.End
+			}
+			if s.When != 0 {
+				written[prefix+s.Name] = s.When
 			}
 			note(s.Inside, prefix+s.Name+"/")
 		}

@@ -104,11 +104,12 @@ type Step struct {
 	Parents []string // siblings, of which some may be switches that name the step
 	Inside  []Step   // of a scope
 	Allowed bool     // its failure counts as a success for others
+	When    rune     // of a scope that asks whether it runs: Success where it does, Skip where it does not, Failure where that cannot be told; else 0
 
 	End     rune            // of what has no steps inside: Success, Failure or Skip
 	Choices map[string]bool // of a switch: the siblings that it may choose
 	Chosen  string          // of a switch: the one that it chooses if it runs, or ""
-	Reads   []string        // what its input reads, as expressions name it
+	Reads   []string        // what its input reads, or the output of a scope, as expressions name it
 	Pass    bool            // it calls nothing, and its result is its input
 	Fails   int             // attempts of a task that fail before the one that ends it
 	Again   time.Duration   // the shortest wait behind those
@@ -194,6 +195,14 @@ func (o Outcome) step(s Step, named map[string]Step, prefix string) rune {
 	switch {
 	case end != Run:
 		o.spread(s.Inside, path+"/", end)
+	case len(s.Inside) > 0 && s.When == Skip:
+		o.Ran[path] = true // as one that was asked
+		end = Skip
+		o.spread(s.Inside, path+"/", Skip)
+	case len(s.Inside) > 0 && s.When == Failure:
+		o.Ran[path] = true
+		end, o.Codes[path] = Failure, s.Code
+		o.spread(s.Inside, path+"/", Upstream)
 	case len(s.Inside) > 0:
 		o.Ran[path] = true
 		end, o.Codes[path] = o.graph(s.Inside, path+"/")
