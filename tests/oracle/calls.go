@@ -37,6 +37,9 @@ func (j *Judge) Called(c Call) (stale bool) {
 	if s.payload != nil && !bytes.Equal(s.payload, c.Payload) {
 		j.violate("P8", "run %s of %s of generation %d was called with %.80q, want %.80q", c.Run, c.Tenant, s.edition.Generation, c.Payload, s.payload)
 	}
+	if s.edition.Computed {
+		j.handed(rs, c)
+	}
 	if s.edition.Def.Guarantee == job.AtMostOnce {
 		for i := range rs.starts {
 			if other := &rs.starts[i]; other != s && other.called && other.period == s.period {

@@ -31,6 +31,9 @@ type flowState struct {
 // stepEdges are the ways of a step's row: those of any run between its release and its end.
 var stepEdges = func() map[[2]run.State]edge {
 	ways := map[[2]run.State]edge{{nothing, run.Queued}: {births&^payload | expires, all(born, released)}}
+	for _, state := range []run.State{run.Succeeded, run.Skipped, run.Failed} { // what came of the condition of a scope
+		ways[[2]run.State{nothing, state}] = edge{births&^payload | ended | expires | why, answersOnce}
+	}
 	for from, to := range map[run.State][]run.State{
 		run.Queued:   {run.Running, run.Cancelled, run.Dead},
 		run.Running:  {run.Running, run.Succeeded, run.Failed, run.Dead, run.Unknown, run.Cancelled, run.Retrying, run.Queued},
@@ -89,16 +92,18 @@ func (rs *runState) edition(generation int64) *edition {
 	if err != nil {
 		return nil
 	}
-	return &edition{Edition: job.Edition{Generation: step.Generation, Def: step.Def, Own: step.Own}}
+	return &edition{Edition: job.Edition{Generation: step.Generation, Def: step.Def, Own: step.Own, Computed: step.Computed}}
 }
 
-// brought is what the target of an attempt is to be given; nil where it lies in a blob.
+// brought is what the target of an attempt is to be given; nil where it lies in a blob, or is computed.
 func (rs *runState) brought(e *edition) []byte {
 	of := &rs.run
 	if rs.head != nil {
 		of = &rs.head.run
 	}
 	switch {
+	case e.Computed:
+		return nil
 	case e.Own:
 	case of.Payload.Blob != "":
 		return nil
@@ -181,9 +186,12 @@ func (j *Judge) released(rs *runState) {
 		j.violate("W8", "step %s of %s is of generation %d, and its run of %d", a.ID, a.Tenant, a.Generation, head.Generation)
 	}
 	n, ok := f.workflow.Node(a.ID.Step)
-	if !ok || n.Kind != flow.KindTask {
-		j.violate("W8", "step %s of %s is no task of its workflow", a.ID, a.Tenant)
+	if !ok || n.Kind != flow.KindTask && !asks(n) {
+		j.violate("W8", "step %s of %s is no task of its workflow, and no scope that asks whether it runs", a.ID, a.Tenant)
 		return
+	}
+	if asks(n) != a.State.Ended() {
+		j.violate("W8", "step %s of %s is put as %s, and it is a %s", a.ID, a.Tenant, a.State, n.Kind)
 	}
 	if l := f.look(); !l.may[n.Index] {
 		j.violate("W2", "step %s of %s was released, and its needs do not let it run: %s", a.ID, a.Tenant, l.text(f.workflow))

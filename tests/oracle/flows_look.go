@@ -13,7 +13,7 @@ import (
 // looked is how a workflow stands, as the reference evaluator has it.
 type looked struct {
 	ends  []rune // by node
-	may   []bool // which tasks are to run, or have
+	may   []bool // which tasks are to run, or have, and which scopes are to be asked
 	whole rune
 
 	cancelled rune // what the end of a step counts as that was cancelled
@@ -144,6 +144,9 @@ func (f *flowState) lookAt(n *flow.Node, l *looked) rune {
 	}
 	switch n.Kind {
 	case flow.KindScope:
+		if asks(n) {
+			return f.lookAnswered(n, l)
+		}
 		return f.lookIn(n.Body.Steps, l)
 	case flow.KindPass:
 		return reference.Success

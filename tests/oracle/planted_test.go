@@ -237,6 +237,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(expiring(t), ofExpired)
 	spoil(branching(t), ofFlows)
 	spoil(catching(t), ofCaught)
+	spoil(asking(t), ofScopes)
 	spoil(telling(t), ofCallbacks)
 	spoil(away(t), ofMissed)
 	spoil(forgetting(t), ofForgotten)

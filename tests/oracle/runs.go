@@ -27,14 +27,18 @@ type runState struct {
 	fired   int64  // the generation that it was claimed for; one that is opened again runs under the newest
 	period  int    // grows with each time that it is opened again: what a start belongs to
 	called  uint64 // the highest fence that its target was called with
-	places  []place
-	named   map[gate.ID][]place // the same at gates that its job names
-	waits   []place             // in which it waited in line
-	byHand  bool                // it was opened by hand, and no claim has come over it since
-	wake    int64               // of the furthest check or request that was armed for it
-	batch   *armed              // the timer that it shares with others, where that lies in another shard
-	late    bool                // that one was armed behind the sweeps that should have come upon it
-	ahead   bool                // a clock made it that was further ahead than clocks may be, so it may be due by that
+
+	given      []byte // of a step, what it was handed that expressions say
+	givenSince int    // the event that opened its run then
+
+	places []place
+	named  map[gate.ID][]place // the same at gates that its job names
+	waits  []place             // in which it waited in line
+	byHand bool                // it was opened by hand, and no claim has come over it since
+	wake   int64               // of the furthest check or request that was armed for it
+	batch  *armed              // the timer that it shares with others, where that lies in another shard
+	late   bool                // that one was armed behind the sweeps that should have come upon it
+	ahead  bool                // a clock made it that was further ahead than clocks may be, so it may be due by that
 
 	cancels  int       // how often its cancel was asked for
 	consents []*asking // that it be opened again

@@ -42,6 +42,9 @@ func (m *Mix) branches(r *rand.Rand, def job.Definition) job.Definition {
 	}
 	for range 10_000 { // until each step can run
 		w.Steps = m.drawSteps(r, "s", 1)
+		if m.Jobs.Scoped > 0 {
+			m.scoped(r, w.Steps)
+		}
 		text, err := json.Marshal(w)
 		if err != nil {
 			panic(fmt.Sprintf("a workflow as JSON: %v", err))
