@@ -81,6 +81,7 @@ func drawGraph(chance *rand.Rand, depth int, g *graph, scope int, prefix string)
 			if g.asks != nil && g.asks.IntN(3) == 0 {
 				g.flow.Nodes[own[i]].When = "true"
 				s.When = []rune{reference.Success, reference.Success, reference.Success, reference.Skip, reference.Failure}[g.asks.IntN(5)]
+				s.Code = "expression" // which it fails of by itself
 			}
 			s.Inside = drawGraph(chance, depth+1, g, own[i], prefix+s.Name+"/")
 			body := &flow.Scope{}

@@ -142,8 +142,10 @@ func (t told) Seen(index int) Seen {
 	seen := Seen{State: s, Attempt: t.steps[index].Attempts}
 	if s.Failure() {
 		seen.Error = t.steps[index].Error
-		if cause := t.w.Cause(index, t.decided.States); t.w.Nodes[index].Kind == KindScope && seen.Error == "" && cause != None {
-			seen.Error = t.steps[cause].Error
+		if t.w.Nodes[index].Kind == KindScope && seen.Error == "" {
+			if cause := t.w.Cause(index, t.decided.Counted()); cause != None {
+				seen.Error = t.steps[cause].Error
+			}
 		}
 	}
 	return seen

@@ -57,6 +57,11 @@ func Fixed() []Graph {
 			{Name: "s", Rule: "all_success", Parents: []string{"a"}, Inside: []reference.Step{task("x", good, ""),
 				{Name: "t", Rule: "all_success", Parents: []string{"x"}, Inside: []reference.Step{task("y", bad, ""), task("z", good, "always", "y")}}}},
 			task("b", good, "one_failed", "s"), task("c", good, "", "s"), task("d", good, "none_failed_min_one_success", "b", "c")}},
+		{"asked", []reference.Step{task("a", good, ""),
+			{Name: "runs", Rule: "all_success", Parents: []string{"a"}, When: good, Reads: []string{".steps.x.result", ".steps.a.state"}, Inside: []reference.Step{task("x-flaky", good, ""), task("x", good, "", "x-flaky")}},
+			{Name: "idle", Rule: "all_success", Parents: []string{"a"}, When: reference.Skip, Inside: []reference.Step{task("y", good, "")}},
+			{Name: "wrong", Rule: "all_success", Parents: []string{"a"}, When: bad, Allowed: true, Inside: []reference.Step{task("z", good, "")}},
+			task("b", good, "", "runs"), task("c", good, "all_skipped", "idle"), task("d", good, "", "wrong", "b")}},
 		{"allowed", []reference.Step{{Name: "a", End: bad, Rule: "all_success", Allowed: true}, task("b", good, "", "a"), task("c", bad, "none_failed", "a", "b"), task("d", good, "one_failed", "c")}},
 		{"early", []reference.Step{task("a", good, ""), task("b-flaky", good, ""), task("c", good, "one_success", "a", "b-flaky"), task("d", good, "always", "c"), task("e", good, "", "c", "d")}},
 		{"caught", []reference.Step{caught(task("a", bad, ""), "c"), task("b", good, "", "a"), task("c", good, ""),
@@ -126,7 +131,7 @@ func stepsJSON(steps []reference.Step, url string) string {
 		text := fmt.Sprintf(`"http": {"url": %q}`, url)
 		switch {
 		case len(s.Inside) > 0:
-			text = `"steps": ` + stepsJSON(s.Inside, url)
+			text = `"steps": ` + stepsJSON(s.Inside, url) + scopeJSON(s)
 		case strings.HasSuffix(s.Name, once):
 			text += `, "guarantee": "at_most_once"`
 		}
@@ -146,6 +151,17 @@ func stepsJSON(steps []reference.Step, url string) string {
 		texts[i] = fmt.Sprintf(`"%s": {%s}`, s.Name, text)
 	}
 	return "{" + strings.Join(texts, ",") + "}"
+}
+
+// scopeJSON is what a scope asks, of the payload that every run brings, and what it gives.
+func scopeJSON(s reference.Step) (text string) {
+	if asks := map[rune]string{good: `.input.day == \"monday\"`, reference.Skip: `.input.day == \"tuesday\"`, bad: `.input.day`}[s.When]; asks != "" {
+		text = fmt.Sprintf(`, "when": "%s"`, asks)
+	}
+	if len(s.Reads) > 0 {
+		text += fmt.Sprintf(`, "output": "${ [%s] }"`, strings.Join(s.Reads, ", "))
+	}
+	return text
 }
 
 // tasks calls f with each task, its path, and the tasks that have ended when it begins: those that its needs, and the needs of the scopes around it, have

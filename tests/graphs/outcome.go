@@ -41,7 +41,7 @@ func Look(ctx context.Context, server *client.Client, id string) (Outcome, error
 		if err != nil {
 			return o, err
 		}
-		if s.Attempt > 0 {
+		if s.Attempt > 0 || s.Kind == "scope" {
 			if s, err = server.Step(ctx, id, s.Path); err != nil { // with its result
 				return o, err
 			}
