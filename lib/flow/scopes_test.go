@@ -52,22 +52,23 @@ func TestWhatAScopeGives(t *testing.T) {
 		states       map[string]flow.State
 		want         string
 	}{
-		"its output":                     {`"output": {"rows": "${ .steps.in.result.rows }", "a": "${ .steps.a.result.id }", "day": "on ${ .input.day }"}, ` + body, `${ .steps.s.result }`, nil, `{"a":1,"day":"on monday","rows":9007199254740993}`},
-		"a part of its output":           {`"output": {"rows": "${ .steps.in.result.rows }"}, ` + body, `${ .steps.s.result.rows + 1 }`, nil, `9007199254740994`},
-		"a constant":                     {`"output": ["$${", null], ` + body, `${ .steps.s.result }`, nil, `["${",null]`},
-		"nothing":                        {`"output": null, ` + body, `${ [.steps.s.result] }`, nil, `[null]`},
-		"its last step, to the byte":     {one, `${ .steps.s.result }`, nil, "\xff\x00 as it is"},
-		"its last step, in a text":       {one, `a ${ .steps.s.result }`, nil, `! steps.last.input: the result of scope s: the result of step s/u-1 is neither JSON nor text: only as a whole it can be handed on`},
-		"through two, to the byte":       {`"steps": {"t": {` + one + `}}`, `${ .steps.s.result }`, nil, "deep \xfe"},
-		"an output that is whole":        {`"output": "${ .steps.t.result }", "steps": {"t": {` + one + `}, "p": {"pass": {}}}`, `${ .steps.s.result }`, nil, "deep \xfe"},
-		"its last steps":                 {`"steps": {"7up": {"handler": {"name": "x"}}, "q": {"pass": {"input": 7}}}`, `${ .steps.s.result }`, nil, `{"7up":[1],"q":7}`},
-		"one of which was skipped":       {`"steps": {"7up": {"handler": {"name": "x"}}, "q": {"pass": {"input": 7}}}`, `${ .steps.s.result }`, map[string]flow.State{"s/7up": flow.Skipped}, `{"7up":null,"q":7}`},
-		"of one that was skipped":        {one, `${ .steps.s.result }`, map[string]flow.State{"s/u-1": flow.Skipped}, `null`},
-		"of a scope that failed":         {one, `${ .steps.s.result }`, map[string]flow.State{"s": flow.Failed}, `null`},
-		"of one that is open":            {`"output": "${ .steps.in.result.rows.x }", ` + body, `${ [.steps.s.state, .steps.s.result] }`, map[string]flow.State{"s": flow.Open}, `["open",null]`},
-		"an output that fails":           {`"output": {"x": "${ .steps.in.result.rows.x }"}, ` + body, `${ .steps.s.result.x }`, nil, `! steps.last.input: steps.s.output.x: expected an object but got: number (9007199254740993)`},
-		"an output that fails, as whole": {`"output": {"x": "${ .steps.in.result.rows.x }"}, ` + body, `${ .steps.s.result }`, nil, `! steps.last.input: steps.s.output.x: expected an object but got: number (9007199254740993)`},
-		"the state alone":                {`"output": {"x": "${ .steps.in.result.rows.x }"}, ` + body, `${ .steps.s.state }`, nil, `"succeeded"`},
+		"its output":                        {`"output": {"rows": "${ .steps.in.result.rows }", "a": "${ .steps.a.result.id }", "day": "on ${ .input.day }"}, ` + body, `${ .steps.s.result }`, nil, `{"a":1,"day":"on monday","rows":9007199254740993}`},
+		"a part of its output":              {`"output": {"rows": "${ .steps.in.result.rows }"}, ` + body, `${ .steps.s.result.rows + 1 }`, nil, `9007199254740994`},
+		"a constant":                        {`"output": ["$${", null], ` + body, `${ .steps.s.result }`, nil, `["${",null]`},
+		"nothing":                           {`"output": null, ` + body, `${ [.steps.s.result] }`, nil, `[null]`},
+		"its last step, to the byte":        {one, `${ .steps.s.result }`, nil, "\xff\x00 as it is"},
+		"its last step, in a text":          {one, `a ${ .steps.s.result }`, nil, `! steps.last.input: the result of scope s: the result of step s/u-1 is neither JSON nor text: only as a whole it can be handed on`},
+		"through two, to the byte":          {`"steps": {"t": {` + one + `}}`, `${ .steps.s.result }`, nil, "deep \xfe"},
+		"an output that is whole":           {`"output": "${ .steps.t.result }", "steps": {"t": {` + one + `}, "p": {"pass": {}}}`, `${ .steps.s.result }`, nil, "deep \xfe"},
+		"its last steps":                    {`"steps": {"7up": {"handler": {"name": "x"}}, "q": {"pass": {"input": 7}}}`, `${ .steps.s.result }`, nil, `{"7up":[1],"q":7}`},
+		"one whose failure another handles": {`"steps": {"7up": {"handler": {"name": "x"}, "catch": [{"to": "q"}]}, "q": {"pass": {"input": 7}}}`, `${ .steps.s.result }`, map[string]flow.State{"s/q": flow.Skipped}, `{"7up":[1],"q":null}`},
+		"one of which was skipped":          {`"steps": {"7up": {"handler": {"name": "x"}}, "q": {"pass": {"input": 7}}}`, `${ .steps.s.result }`, map[string]flow.State{"s/7up": flow.Skipped}, `{"7up":null,"q":7}`},
+		"of one that was skipped":           {one, `${ .steps.s.result }`, map[string]flow.State{"s/u-1": flow.Skipped}, `null`},
+		"of a scope that failed":            {one, `${ .steps.s.result }`, map[string]flow.State{"s": flow.Failed}, `null`},
+		"of one that is open":               {`"output": "${ .steps.in.result.rows.x }", ` + body, `${ [.steps.s.state, .steps.s.result] }`, map[string]flow.State{"s": flow.Open}, `["open",null]`},
+		"an output that fails":              {`"output": {"x": "${ .steps.in.result.rows.x }"}, ` + body, `${ .steps.s.result.x }`, nil, `! steps.last.input: steps.s.output.x: expected an object but got: number (9007199254740993)`},
+		"an output that fails, as whole":    {`"output": {"x": "${ .steps.in.result.rows.x }"}, ` + body, `${ .steps.s.result }`, nil, `! steps.last.input: steps.s.output.x: expected an object but got: number (9007199254740993)`},
+		"the state alone":                   {`"output": {"x": "${ .steps.in.result.rows.x }"}, ` + body, `${ .steps.s.state }`, nil, `"succeeded"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := workflow(t, `{"steps": {"a": {"handler": {"name": "x"}}, "s": {"needs": ["a"], `+row.scope+`}, "last": {"needs": ["s"], "handler": {"name": "x"}, "input": "`+row.reads+`"}}}`)
@@ -129,6 +130,9 @@ func TestOnlyRowsThatAreNamedAreRead(t *testing.T) {
 		"one that may fail":          {`"allow_failure": true, ` + output, `"n": {"needs": ["s"], "handler": {"name": "x"}, "input": "${ .steps.s.result }"}`, []string{"a", "s/in"}, nil, false},
 		"with a condition":           {`"when": ".input.a", ` + output, `"n": {"needs": ["s"], "handler": {"name": "x"}, "input": "${ .steps.s.result }"}`, []string{"a", "s/in"}, []string{"s"}, false},
 		"through a pass, in a scope": {output, `"r": {"needs": ["s"], "pass": {"input": "${ .steps.s.result }"}}, "n": {"needs": ["r"], "steps": {"x": {"handler": {"name": "x"}, "input": "${ .steps.r.result }"}}}`, []string{"a", "s/in"}, []string{"r", "s"}, false},
+		"behind who handles it":      {`"catch": [{"to": "h"}], ` + output, `"h": {"handler": {"name": "x"}}, "n": {"needs": ["h"], "handler": {"name": "x"}, "input": "${ .steps.s.result }"}`, []string{"a", "s/in"}, nil, false},
+		"and beside it":              {`"catch": [{"to": "h"}], ` + output, `"h": {"handler": {"name": "x"}}, "n": {"needs": ["s"], "handler": {"name": "x"}, "input": "${ .steps.s.result }"}`, []string{"a", "s/in"}, []string{"s"}, false},
+		"what was caught":            {output, `"f": {"handler": {"name": "x"}, "catch": [{"to": "n"}]}, "n": {"handler": {"name": "x"}, "input": "${ .caught }"}`, []string{"f"}, nil, true},
 		"a pass that asks":           {output, `"r": {"needs": ["s"], "when": ".input.a", "pass": {"input": "${ .steps.s.result }"}}, "n": {"needs": ["r"], "handler": {"name": "x"}, "input": "${ .steps.r.result }"}`, []string{"a", "r", "s/in"}, []string{"s"}, false},
 	} {
 		w := workflow(t, `{"steps": {`+fmt.Sprintf(s, row.s)+row.reader+`}}`)
