@@ -12,7 +12,7 @@ import (
 // How functions are built; the Makefile's targets for sam build, and the page that builds one without them, say the same.
 const (
 	tags     = "lambda.norpc,grpcnotrace"
-	mostMB   = 21
+	mostMB   = 22
 	megabyte = 1_000_000
 )
 
