@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ func (c *cli) runSteps() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "steps RUN",
 		Short: "List the steps of a workflow's run",
-		Long: `List the steps of a workflow's run, in the order of the workflow, with where each stands. A step that waits for others is pending. One
+		Long: `List the steps of a workflow's run, in the order of the workflow, with where each stands. A step that waits for others is pending. One that waits for a time is suspended. One
 whose rule can no longer be met is skipped, or upstream_failed where that is since another failed. A failed step ends as failed, or as dead where
 its attempts were spent. When the run was cancelled, its time was over, or a failure stopped it, what had not ended is cancelled. A failure that a
 catch has taken is told of with the step that handles it. --state and --under list some of them.`,
@@ -31,7 +32,7 @@ catch has taken is told of with the step that handles it. --state and --under li
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			return list(c, server.Steps(ctx, args[0], filter), 0, []string{"STEP", "STATE", "ATTEMPTS", "STARTED", "TOOK", "NOTE"}, func(s wire.Step) []string {
-				return []string{s.Path, s.State, fromOne(s.Attempt), c.moment(s.StartedAt), stepTook(s), short(stepNote(s), 80)}
+				return []string{s.Path, s.State, fromOne(s.Attempt), c.moment(s.StartedAt), stepTook(s), short(cmp.Or(c.waits(s), stepNote(s)), 80)}
 			})
 		}),
 	}
@@ -125,6 +126,14 @@ func caughtNote(by, text string) string {
 	return "caught by " + by + ": " + text
 }
 
+// waits says until when a step waits.
+func (c *cli) waits(s wire.Step) string {
+	if s.WaitsUntil.IsZero() {
+		return ""
+	}
+	return "waits until " + c.moment(s.WaitsUntil)
+}
+
 // ofStep takes RUN/PATH apart, as targets and logs name a step; path is "" of a whole run. flag is what --step says beside it.
 func ofStep(name, flag string) (id, path string, err error) {
 	id, path, found := strings.Cut(name, "/")
@@ -172,7 +181,7 @@ func (c *cli) showStep(ctx context.Context, server *client.Client, id, path stri
 	return show(c, step, func(s wire.Step) [][2]string {
 		rows := [][2]string{{"step", s.Path}, {"kind", s.Kind}, {"state", s.State}, {"reason", s.Reason}, {"code", s.Code}, {"caught by", s.CaughtBy}, {"target", s.Target},
 			{"released", c.moment(s.ReleasedAt)}, {"started", c.moment(s.StartedAt)}, {"ended", c.moment(s.EndedAt)}, {"took", stepTook(s)},
-			{"next attempt", c.moment(s.NextAttemptAt)}, {"worker", s.Worker}}
+			{"next attempt", c.moment(s.NextAttemptAt)}, {"waits until", c.moment(s.WaitsUntil)}, {"worker", s.Worker}}
 		for _, w := range s.Waiting {
 			rows = append(rows, [2]string{"waits", c.whyWaiting(w)})
 		}

@@ -62,7 +62,7 @@ var colours = map[string]string{
 	"failed": red, "dead": red, "FAILED": red, "lost": red, "refused": red, "expired": red, "revoked": red, "deleted": red, "differs": red, "bad": red,
 	"unknown": purple,
 	"running": blue, "queued": blue, "changed": blue, "applied": blue, "updated": blue,
-	"retrying": yellow, "waiting": yellow, "attention": yellow, "paused": yellow,
+	"retrying": yellow, "waiting": yellow, "suspended": yellow, "attention": yellow, "paused": yellow,
 	"scheduled": faint, "skipped": faint, "cancelled": faint, "unchanged": faint,
 }
 

@@ -240,7 +240,7 @@ func (w *waiter) endLine() error {
 
 func ended(state string) bool {
 	switch state {
-	case "pending", "scheduled", "queued", "waiting", "running", "retrying":
+	case "pending", "scheduled", "queued", "waiting", "running", "retrying", "suspended":
 		return false
 	}
 	return true

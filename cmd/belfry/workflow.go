@@ -202,7 +202,7 @@ func countKinds(w *flow.Workflow) string {
 		counts[n.Kind]++
 	}
 	var parts []string
-	for kind := flow.KindTask; kind <= flow.KindSwitch; kind++ {
+	for kind := flow.KindTask; kind <= flow.KindWait; kind++ {
 		switch n := counts[kind]; {
 		case n == 1:
 			parts = append(parts, "1 "+kind.String())

@@ -40,9 +40,9 @@ var unions = map[string][]variant{
 
 // enums are the words that several schemas take, by the name of the type that generators make of them.
 var enums = map[string]string{
-	"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown":                 "RunState",
-	"pending,scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed": "StepState",
-	"task,scope,pass,fail,switch":                            "StepKind",
+	"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown":                           "RunState",
+	"pending,scheduled,queued,running,retrying,suspended,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed": "StepState",
+	"task,scope,pass,fail,switch,wait":                       "StepKind",
 	"running,succeeded,failed,crashed,cancelled,handed_back": "AttemptOutcome",
 	"schedule,request,callback":                              "RunTrigger",
 	"succeeded,failed,recovered,missed":                      "CallbackEvent",

@@ -20,7 +20,7 @@ type stepList struct {
 	runPath
 	widePage
 	Path   string   `query:"path" minLength:"1" maxLength:"649" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"only the step of this path, with its result"`
-	States []string `query:"state" enum:"pending,scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed" minItems:"1" maxItems:"12" doc:"any of these, more than once or with commas; instead of path"`
+	States []string `query:"state" enum:"pending,scheduled,queued,running,retrying,suspended,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed" minItems:"1" maxItems:"13" doc:"any of these, more than once or with commas; instead of path"`
 	Under  string   `query:"under" minLength:"1" maxLength:"649" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"only steps in the scope of this path, and in scopes in it; instead of path"`
 }
 
@@ -146,6 +146,9 @@ func stepForm(g control.Graph, s control.Step) wire.Step {
 	form.ReleasedAt, form.StartedAt, form.EndedAt = instant(r.Created), instant(r.Started), instant(r.Ended)
 	if r.State == run.Retrying {
 		form.NextAttemptAt = instant(r.NextAt)
+	}
+	if r.Suspended() {
+		form.WaitsUntil = instant(r.NextAt)
 	}
 	form.Attempts = attemptForms(r)
 	return form

@@ -72,6 +72,9 @@ func GraphForm(w *flow.Workflow) wire.WorkflowGraph {
 		if n.Task != nil {
 			shown.Target = n.Task.Target.String()
 		}
+		if n.Wait != nil {
+			shown.Wait = n.Wait.String()
+		}
 		if n.Switch != flow.None {
 			shown.Switch = w.Nodes[n.Switch].Path
 		}

@@ -55,7 +55,7 @@ func TestAWrongWorkflowIsAnsweredWithAllThatIsWrong(t *testing.T) {
 			"workflow.steps.a.needs[0]": "got the cycle a → b → a, want steps that do not wait for themselves: in the cycle each needs the next",
 			"workflow.steps.c.needs[0]": `got "aa", want the name of a step in the same scope, which are a, b, c`,
 			"workflow.steps.c.queue":    `got "nowhere", want a queue that has workers, such as "default"`}},
-		{`{"steps": {"a": {"wait": {"for": "1h"}}}}`, map[string]string{"workflow.steps.a.wait": "want nothing here: wait is not built yet"}},
+		{`{"steps": {"a": {"wait": {"signal": "go"}}}}`, map[string]string{"workflow.steps.a.wait.signal": "want nothing here: signal is not built yet"}},
 		{`[]`, map[string]string{"workflow": "got an array, want a workflow as an object with steps"}},
 		{`null`, map[string]string{"workflow": "got null, want a workflow as an object with steps"}},
 		{`{"steps": {"a": {"pass": {}}, "a": {"pass": {}}}}`, map[string]string{"workflow": "want JSON with each name once: line 1: a: given twice; first in line 1"}},

@@ -232,6 +232,12 @@ func (s *Service) Cancel(ctx context.Context, tenant string, id run.ID, reason s
 		if e, err := s.Dispatch.Book.Edition(ctx, tenant, id.Job, r.Generation); err == nil {
 			retention = e.Def.Kept()
 			was = s.Dispatch.MayHold(ctx, r, e) // it may have been let in, and not started
+			if dispatch.MayBeQuiet(r, e) {
+				// Durable before its word: a check that stops the steps, should this process die behind it.
+				if err := s.Dispatch.Rouse(ctx, r); err != nil {
+					return r, nil, err
+				}
+			}
 		}
 		if err := mayCancel(r); err != nil {
 			return r, nil, err

@@ -97,7 +97,7 @@ func (s *Service) timeline(ctx context.Context, tenant string, f RunFilter, behi
 	if err != nil {
 		return nil, "", err
 	}
-	if t.buckets.unended && slices.Contains(f.States, run.Retrying) {
+	if t.buckets.unended && (slices.Contains(f.States, run.Retrying) || slices.Contains(f.States, run.Running)) { // a workflow's run may wait too
 		if t.buckets.unended, err = t.waiting(ctx, swept); err != nil {
 			return nil, "", err
 		}
@@ -255,7 +255,7 @@ func (t *timeline) deadLetters(ctx context.Context) (bool, error) {
 	})
 }
 
-// waiting takes the runs whose wait for a retry ends after an instant, false where there are too many to be put in order.
+// waiting takes the runs whose wait for a retry, or for the time of a step, ends after an instant, false where there are too many to be put in order.
 func (t *timeline) waiting(ctx context.Context, after int64) (bool, error) {
 	all := store.Range{Partition: run.WaitingPartition(t.tenant), From: run.SortFrom(after)}
 	return t.listedIn(ctx, []store.Range{all}, run.IndexFromItem)

@@ -53,6 +53,7 @@ const (
 	WaitSteps        WaitCode = "steps"         // steps of the workflow have not ended
 	WaitNotReleased  WaitCode = "not_released"  // of a step: its rule lets it run, and whoever saw to that is to put it in its queue
 	WaitLeaseOver    WaitCode = "lease_over"    // the lease of its attempt is over
+	WaitSuspended    WaitCode = "suspended"     // of a step: the time that it waits for has not come
 )
 
 // Pool is what a server sees of a queue and its workers.
@@ -102,6 +103,10 @@ func (s *Service) Standing(ctx context.Context, r run.Run) (Standing, error) {
 		}
 		st.Def, st.Paused, st.Reason, st.Deleted = j.Def, j.Def.Paused && !r.IgnorePause, j.Reason, j.Generation == 0 || j.Gone(r.Generation)
 		return s.withTicks(ctx, st)
+	}
+	if r.Suspended() { // which no definition, pause or delete bears on
+		st.Due = time.UnixMilli(r.NextAt).UTC()
+		return st, nil
 	}
 	edition, err := s.Dispatch.EditionOf(ctx, r)
 	switch {
@@ -198,6 +203,9 @@ func (s Standing) Why() []Waiting {
 	}
 	if s.Run.Heads() {
 		return s.whyHeading()
+	}
+	if s.Run.Suspended() {
+		return s.whySuspended()
 	}
 	if s.Run.State == run.Running {
 		return s.whyRunning()
@@ -342,6 +350,19 @@ func (s Standing) whyHeading() []Waiting {
 		return []Waiting{{Code: WaitCancelling, Who: "the workers of its steps", Text: "It is being cancelled: nothing of it starts any more, and workers hear of it when they next renew their leases."}}
 	}
 	return []Waiting{{Code: WaitSteps, Who: "belfry run steps " + s.Run.ID.String() + " shows them", Text: "Steps of its workflow have not ended."}}
+}
+
+// whySuspended tells until when a step waits.
+func (s Standing) whySuspended() []Waiting {
+	var why []Waiting
+	if s.Skewed != nil {
+		why = append(why, s.whyClockOff())
+	}
+	text := "It waits until " + s.Due.Format(time.RFC3339) + ", and then ends."
+	if !s.Due.After(s.Now) {
+		text = "It has waited until " + s.Due.Format(time.RFC3339) + ", and ends when a tick comes to its run."
+	}
+	return append(why, Waiting{Code: WaitSuspended, Until: s.Due, Text: text})
 }
 
 func (s Standing) whyRunning() []Waiting {

@@ -73,6 +73,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	}
 	var next []timer.Timer
 	var open, heads []run.Run
+	var due []int64 // of each of heads
 	for _, r := range standing {
 		if r.Version == 0 || r.State == run.Fenced || r.State.Ended() {
 			continue
@@ -82,12 +83,20 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 		} else {
 			open = append(open, r)
 		}
-		if r.ID.IsStep() && r.NextAt <= b.Reach {
+		if r.ID.IsStep() && r.NextAt <= b.Reach || r.Suspended() {
 			continue // the checks of its run look after it
 		}
-		check := d.Wakeup(ctx, r, b.Reach)
+		check := d.wakeup(ctx, r, b.Reach, true)
+		if check.quiet != 0 {
+			if err := d.listQuiet(ctx, r, check.quiet); err != nil {
+				return repairs, fmt.Errorf("list a run that waits: %w", err)
+			}
+		}
+		if r.Heads() {
+			due = append(due, check.due)
+		}
 		check.Attempt = b.Mark
-		next = append(next, check)
+		next = append(next, check.Timer)
 	}
 	if err := d.Arm(ctx, next...); err != nil {
 		return repairs, err
@@ -197,8 +206,8 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			return repairs, err
 		}
 	}
-	for _, head := range heads {
-		if err := d.Follow(ctx, head.Tenant, head.ID, false); err != nil {
+	for i, head := range heads {
+		if err := d.followFrom(ctx, head, due[i]); err != nil {
 			if ctx.Err() != nil {
 				return repairs, err
 			}

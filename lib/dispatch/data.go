@@ -43,7 +43,7 @@ var _ flow.Facts = (*reading)(nil)
 // FactOf is what is known of a node by its row. That of a scope says what came of its condition: one that has succeeded lets it run, and its end follows from its
 // steps.
 func FactOf(w *flow.Workflow, row run.Run) flow.Fact {
-	fact := flow.Fact{State: FlowState(row.State), To: flow.None, Code: row.Code()}
+	fact := flow.Fact{State: FlowState(row.Stage()), To: flow.None, Code: row.Code()}
 	if n, ok := w.Node(row.ID.Step); ok && n.Kind == flow.KindScope && row.State == run.Succeeded {
 		fact.State = flow.Running
 	}
@@ -271,10 +271,13 @@ func (f *following) ask(ctx context.Context, nodes []int, plan flow.Decisions, s
 	var rows []run.Run
 	var runs []int
 	keep := func() error {
+		if err := f.armWaits(ctx, rows); err != nil {
+			return err
+		}
 		// Durable with this write: what becomes of each node whose op is done. A crash here leaves the others to whoever asks them next, who gets the same answers of the same steps.
 		written, err := f.put(ctx, rows)
 		for _, row := range written {
-			if n, ok := f.workflow.Node(row.ID.Step); ok && n.Kind == flow.KindTask {
+			if n, ok := f.workflow.Node(row.ID.Step); ok && (n.Kind == flow.KindTask || n.Kind == flow.KindWait) {
 				f.CountEnd(row)
 			}
 		}
@@ -291,9 +294,10 @@ func (f *following) ask(ctx context.Context, nodes []int, plan flow.Decisions, s
 	}
 	var errs []error
 	since := f.Elapsed()
+	ended := f.ended(steps)
 	for _, i := range nodes {
 		n := &f.workflow.Nodes[i]
-		row, runsNow, err := f.answer(ctx, r, n)
+		row, runsNow, err := f.answer(ctx, r, n, ended)
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("ask what becomes of step %s: %w", n.Path, err))
@@ -318,15 +322,21 @@ func (f *following) ask(ctx context.Context, nodes []int, plan flow.Decisions, s
 // errElse says that another has written what was to be written: all is to be read again.
 var errElse = &store.Conflict{}
 
-// answer evaluates what a node asks. It gives the row that says what comes of it, or that its task runs.
-func (f *following) answer(ctx context.Context, r *reading, n *flow.Node) (row run.Run, runs bool, err error) {
+// answer evaluates what a node asks, of a run whose nodes have ended then. It gives the row that says what comes of it, or that its task runs.
+func (f *following) answer(ctx context.Context, r *reading, n *flow.Node, ended []int64) (row run.Run, runs bool, err error) {
 	var holds bool
 	var to int
+	var until time.Time
 	failed, err := r.evaluate(n, func(texts *flow.Evaluation) (err error) {
 		if n.Kind == flow.KindSwitch {
 			to, err = texts.Choose(ctx, n)
-		} else {
+			return err
+		}
+		if holds = n.Condition == nil; !holds {
 			holds, err = texts.Holds(ctx, n.Condition)
+		}
+		if err == nil && holds && n.Kind == flow.KindWait {
+			until, err = texts.Until(ctx, n, moment(f.since(n.Index, ended)))
 		}
 		return err
 	})
@@ -344,6 +354,10 @@ func (f *following) answer(ctx context.Context, r *reading, n *flow.Node) (row r
 		end = run.Answer{State: run.Skipped, Reason: "its condition does not hold"}
 	case n.Kind == flow.KindTask:
 		return run.Run{}, true, nil
+	case n.Kind == flow.KindWait && until.UnixMilli() > f.now:
+		return f.head.Suspend(n.Path, until.UnixMilli(), f.now, f.expires()), false, nil
+	case n.Kind == flow.KindWait:
+		end.Reason = run.WaitedUntil(until.UnixMilli())
 	}
 	return f.head.Answered(n.Path, end, f.now, f.expires()), false, nil
 }

@@ -56,6 +56,14 @@ func (d *Dispatcher) Follow(ctx context.Context, tenant string, id run.ID, again
 	return d.follow(ctx, tenant, id, func(f *following) error { return f.step(ctx, again) })
 }
 
+// followFrom is Follow for a check of a run, which goes by the time at which it has found steps that are due, 0 for none: then a regular check lies ahead.
+func (d *Dispatcher) followFrom(ctx context.Context, head run.Run, due int64) error {
+	return d.follow(ctx, head.Tenant, head.ID, func(f *following) error {
+		f.now, f.checked = max(f.now, due), due != 0
+		return f.step(ctx, false)
+	})
+}
+
 // follow has step done for a run that is under way, as it was read, and again by its newest state where that was overtaken.
 func (d *Dispatcher) follow(ctx context.Context, tenant string, id run.ID, step func(*following) error) error {
 	for range maxRounds {
@@ -84,6 +92,8 @@ type following struct {
 	def      job.Definition
 	workflow *flow.Workflow
 	now      int64
+
+	checked bool // a regular check of the run lies ahead, whatever becomes of it
 }
 
 // following reads a run; nil where it is not under way. Who waits for its end is let in once more, since whoever wrote the end may have died before.
@@ -132,6 +142,9 @@ func (f *following) step(ctx context.Context, again bool) error {
 	if f.head.Cancel {
 		return f.stop(ctx, steps)
 	}
+	if steps, err = f.endWaits(ctx, steps); err != nil {
+		return err
+	}
 	facts := make([]flow.Fact, len(f.workflow.Nodes))
 	var waiting []run.Run // for a worker, and never started
 	for _, s := range steps {
@@ -143,7 +156,7 @@ func (f *following) step(ctx context.Context, again bool) error {
 			return fmt.Errorf("step %s cannot be read here: %w", s.ID.Step, store.ErrUnknown)
 		}
 		facts[n.Index] = FactOf(f.workflow, s)
-		if s.State == run.Queued && s.Attempt == 0 {
+		if s.Stage() == run.Queued && s.Attempt == 0 {
 			waiting = append(waiting, s)
 		}
 	}
@@ -229,20 +242,11 @@ func (d *Dispatcher) Steps(ctx context.Context, of run.Run) ([]run.Run, error) {
 // release puts steps that are to run, each where nothing stands. Those that another has put are that one's to send. steps are those that were read.
 // states are those of all nodes, or nil where no input names what may still be open.
 func (f *following) release(ctx context.Context, nodes []int, steps []run.Run, states []flow.State) ([]run.Run, error) {
-	ended := make([]int64, len(f.workflow.Nodes)) // Unix ms
-	for _, s := range steps {
-		if n, ok := f.workflow.Node(s.ID.Step); ok && s.State.Ended() {
-			ended[n.Index] = s.Ended
-		}
-	}
+	ended := f.ended(steps)
 	puts := make([]run.Run, len(nodes))
 	for i, index := range nodes {
 		n := &f.workflow.Nodes[index]
-		since := f.head.Started
-		for _, before := range f.workflow.Before(index) {
-			since = max(since, ended[before])
-		}
-		puts[i] = f.head.Release(n.Path, since, f.now, f.expires())
+		puts[i] = f.head.Release(n.Path, f.since(index, ended), f.now, f.expires())
 		puts[i].Priority = n.PriorityOf(f.head.Priority)
 		for _, named := range f.workflow.Unsure(index) {
 			if !states[named].Ended() {
@@ -253,6 +257,26 @@ func (f *following) release(ctx context.Context, nodes []int, steps []run.Run, s
 	// Durable with this write: each step whose op is done. A crash here leaves it to the message of who has ended, which comes again and sends it, or to
 	// the check of the run.
 	return f.put(ctx, puts)
+}
+
+// ended gives when steps have ended, Unix ms, by the index of the node; 0 for those that have not.
+func (f *following) ended(steps []run.Run) []int64 {
+	ended := make([]int64, len(f.workflow.Nodes))
+	for _, s := range steps {
+		if n, ok := f.workflow.Node(s.ID.Step); ok && s.State.Ended() {
+			ended[n.Index] = s.Ended
+		}
+	}
+	return ended
+}
+
+// since is when the end was from which the release of a node follows, Unix ms, or the opening of the run.
+func (f *following) since(index int, ended []int64) int64 {
+	since := f.head.Started
+	for _, before := range f.workflow.Before(index) {
+		since = max(since, ended[before])
+	}
+	return since
 }
 
 // put puts rows where nothing stands, and gives those that it has put.
@@ -442,10 +466,10 @@ func (d *Dispatcher) MayStart(ctx context.Context, step run.Run) (whole run.Run,
 	})
 }
 
-// branch is what the check of a workflow's run looks at: its steps that have not ended.
+// branch is what the check of a workflow's run looks at: its steps that have not ended, but for those that wait until a time, which nobody has to bring on.
 func (d *Dispatcher) branch(ctx context.Context, head run.Run) ([]run.Run, error) {
 	steps, err := d.Steps(ctx, head)
-	return slices.DeleteFunc(steps, func(s run.Run) bool { return s.State == 0 || s.State.Ended() }), err
+	return slices.DeleteFunc(steps, func(s run.Run) bool { return s.State == 0 || s.State.Ended() || s.Suspended() }), err
 }
 
 // startable is when a run could first be started, Unix ms: a step could not before it was released.

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -11,30 +12,54 @@ import (
 // Wakeup is the next timer of a run that has not ended: the regular check, the end of a wait that lies further ahead, or where that comes before, a check
 // that finds the time to start, or of a workflow's run all its time, over. It lies beyond reach (Unix ms).
 func (d *Dispatcher) Wakeup(ctx context.Context, r run.Run, reach int64) timer.Timer {
+	return d.wakeup(ctx, r, reach, false).Timer
+}
+
+// Unwatched gives the timer that Wakeup tells, and none where the run is quiet and has it already: to look costs less than to arm it in vain, and a run that waits for
+// long has little else.
+func (d *Dispatcher) Unwatched(ctx context.Context, r run.Run, reach int64) ([]timer.Timer, error) {
+	check := d.wakeup(ctx, r, reach, false)
+	if check.quiet != 0 {
+		items, err := d.Store.Get(ctx, check.Key())
+		if err != nil {
+			return nil, fmt.Errorf("look for the check of a run that waits: %w", err)
+		}
+		if items[0].Exists() {
+			return nil, nil
+		}
+	}
+	return []timer.Timer{check.Timer}, nil
+}
+
+// wakeup is Wakeup, also for who follows the run behind it: what a step that waits is due for needs no check of its own then.
+func (d *Dispatcher) wakeup(ctx context.Context, r run.Run, reach int64, followed bool) waking {
 	regular := timer.NextCheck(r.Tenant, r.ID, reach)
 	if (r.State == run.Retrying || r.State == run.Queued) && r.NextAt > reach {
 		regular = timer.NewCheck(r.Tenant, r.ID, r.NextAt)
 	}
 	if r.State == run.Queued && r.StartBy != 0 {
 		if late := timer.NewCheck(r.Tenant, r.ID, max(d.pastEnd(r.StartBy), reach)+1); late.Wake < regular.Wake {
-			return late
+			return waking{Timer: late}
 		}
 	}
 	if !r.Heads() || r.Cancel {
-		return regular
+		return waking{Timer: regular}
 	}
 	edition, err := d.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
 	if err != nil {
-		return regular // whoever brings the run on tells of it
+		return waking{Timer: regular} // whoever brings the run on tells of it
 	}
 	w, err := flow.Of(edition)
 	if err != nil {
-		return regular
+		return waking{Timer: regular}
 	}
 	if check, early := d.overdueBefore(r, w, reach+1); early {
-		return check
+		regular = check
 	}
-	return regular
+	if !w.Waits() {
+		return waking{Timer: regular}
+	}
+	return d.wakeupOfWaits(ctx, r, w, regular, reach, followed)
 }
 
 // over is when the time of a workflow's run is over, Unix ms.

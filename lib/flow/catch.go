@@ -229,7 +229,7 @@ func (w *Workflow) codesOf(n *Node, all codes) {
 	case KindFail:
 		kinds(n.Fail.Code)
 	}
-	if n.Asks() { // a task has these anyway
+	if n.mayFail() { // a task has these anyway
 		kinds(target.KindExpression, target.KindTooSlow)
 	}
 }

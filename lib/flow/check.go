@@ -207,6 +207,8 @@ func (c *checker) fill(i int, s Step, at string, around outside, seen []string) 
 	case KindPass:
 		c.small(at+".pass.input", s.Pass.Input)
 		n.Pass = s.Pass
+	case KindWait:
+		n.Wait = c.delay(s, at)
 	case KindFail:
 		n.Fail = &Fail{Code: s.Fail.Code, Message: s.Fail.Message}
 		fill(&n.Fail.Code, DefaultCode)
@@ -232,6 +234,8 @@ func kindOf(s Step) Kind {
 		return KindFail
 	case s.Switch != nil:
 		return KindSwitch
+	case s.Wait != nil:
+		return KindWait
 	}
 	return KindTask
 }

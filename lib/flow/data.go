@@ -73,6 +73,8 @@ func (c *checker) expressions() {
 			n.Data = c.data(at+".pass.input", s.Pass.Input, n)
 		case n.Kind == KindScope:
 			n.Data = c.given(n, at, s.Output)
+		case n.Kind == KindWait:
+			c.untilData(at, n)
 		}
 	}
 	c.w.Output = c.data("output", c.def.Output, nil)
@@ -361,6 +363,9 @@ func (w *Workflow) Expressions() []Said {
 		}
 		if n.Kind != KindScope || w.step(n).Output != nil { // else nobody has written it
 			data(n.Data)
+		}
+		if n.Wait != nil {
+			data(n.Wait.data)
 		}
 	}
 	data(w.Output)

@@ -40,9 +40,10 @@ const (
 	KindPass                   // succeeds at once
 	KindFail                   // fails at once
 	KindSwitch                 // chooses which of the nodes behind it goes on
+	KindWait                   // succeeds when a time has come
 )
 
-var kindNames = [...]string{KindTask: "task", KindScope: "scope", KindPass: "pass", KindFail: "fail", KindSwitch: "switch"}
+var kindNames = [...]string{KindTask: "task", KindScope: "scope", KindPass: "pass", KindFail: "fail", KindSwitch: "switch", KindWait: "wait"}
 
 // String gives the name of a kind, such as "task".
 func (k Kind) String() string {
@@ -91,7 +92,7 @@ type Node struct {
 	// AllowFailure has a failure of the node count as a success, for those that need it and for the whole around it. Its own state tells it.
 	AllowFailure bool
 
-	// When is the text of what is asked once the rule lets a task, pass or scope run: false skips it. "": it runs.
+	// When is the text of what is asked once the rule lets a task, pass, wait or scope run: false skips it. "": it runs.
 	When      string
 	Condition *Condition // made of When
 	// Data is what a task is handed, or a pass gives, where expressions say it; nil: what Task.Input or Pass.Input is. Of a scope it is what that gives, never nil.
@@ -113,6 +114,7 @@ type Node struct {
 	Pass *Pass
 	Fail *Fail
 	Ways []Way
+	Wait *Delay
 }
 
 // Task calls a target, as an ordinary run does. The defaults of the workflow, and those of a job, are filled in.
@@ -151,7 +153,7 @@ type Way struct {
 }
 
 // Asks tells whether something has to be evaluated before it is known what becomes of the node: what comes of it is written down as a fact.
-func (n *Node) Asks() bool { return n.Kind == KindSwitch || n.When != "" }
+func (n *Node) Asks() bool { return n.Kind == KindSwitch || n.Kind == KindWait || n.When != "" }
 
 // Gives tells whether the result of the node is made of those of others, by Data, and kept nowhere: that of a pass, and of a scope.
 func (n *Node) Gives() bool { return n.Data != nil && (n.Kind == KindPass || n.Kind == KindScope) }

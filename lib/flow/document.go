@@ -48,7 +48,7 @@ type Defaults struct {
 	Priority queue.Priority    `json:"priority,omitempty"`
 }
 
-// Step is one node as a user writes it. Exactly one of a target, Steps, Pass, Fail and Switch says what it does.
+// Step is one node as a user writes it. Exactly one of a target, Steps, Pass, Fail, Switch and Wait says what it does.
 type Step struct {
 	Needs []string `json:"needs,omitempty"`
 	Rule  Rule     `json:"rule,omitempty"`
@@ -59,6 +59,7 @@ type Step struct {
 	Pass   *Pass           `json:"pass,omitempty"`
 	Fail   *Fail           `json:"fail,omitempty"`
 	Switch []Choice        `json:"switch,omitempty"`
+	Wait   *Delay          `json:"wait,omitempty"`
 
 	Input     json.RawMessage   `json:"input,omitempty"`
 	Timeout   schedule.Duration `json:"timeout,omitempty"`

@@ -44,11 +44,11 @@ var (
 // What a step may do, by the field that says so.
 var (
 	targetFields = []string{"http", "exec", "handler", "aws", "email"}
-	kindFields   = append(slices.Clone(targetFields), "steps", "pass", "fail", "switch")
+	kindFields   = append(slices.Clone(targetFields), "steps", "pass", "fail", "switch", "wait")
 )
 
 // stepFieldsToCome are fields of steps that a later version has.
-var stepFieldsToCome = []string{"foreach", "repeat", "poll", "wait", "run", "compensate", "callback", "gates",
+var stepFieldsToCome = []string{"foreach", "repeat", "poll", "run", "compensate", "callback", "gates",
 	"branch", "parallel", "chain"}
 
 var elsewhere = map[string]string{
@@ -152,7 +152,7 @@ var stepShape = object{
 		{name: "needs", shape: list{of: nameShape, most: MaxNodes, distinct: true, phrase: "the names of the steps that it waits for, as an array"},
 			doc: "names of steps in the same scope that it waits for"},
 		{name: "rule", shape: ruleShape, doc: "which ends of the steps that it needs let it run; all_success by default"},
-		{name: "when", shape: condition{text{longest: MaxCondition}}, beside: slices.Concat(targetFields, []string{"pass", "steps"}),
+		{name: "when", shape: condition{text{longest: MaxCondition}}, beside: slices.Concat(targetFields, []string{"pass", "wait", "steps"}),
 			doc: "an expression without ${ }, asked once its rule lets the step run: true or false; false skips it"},
 	}, targetForms, []field{
 		{name: "steps", shape: ref("steps"), doc: "a scope: a graph of its own, which is one step from outside"},
@@ -164,6 +164,7 @@ var stepShape = object{
 		{name: "switch", shape: list{of: wayShape, least: 1, most: MaxWays,
 			phrase: fmt.Sprintf(`1 to %d ways as an array, such as [{"when": ".input.rows > 0", "to": "load"}, {"to": "report"}]`, MaxWays)},
 			doc: "chooses the first way whose condition holds"},
+		{name: "wait", shape: waitShape, doc: "succeeds when a time has come; nothing runs meanwhile"},
 
 		{name: "input", shape: data{}, beside: targetFields, doc: "any JSON, with expressions in its texts, handed to the target; the payload of the run by default"},
 		{name: "timeout", shape: durationShape, beside: targetFields, later: []string{"steps"}, doc: "longest time of one attempt"},
@@ -171,11 +172,11 @@ var stepShape = object{
 		{name: "guarantee", shape: guaranteeShape, beside: targetFields, doc: "what happens when the outcome of an attempt cannot be known; at_least_once by default"},
 		{name: "queue", shape: wideName, beside: targetFields, doc: "the pool of workers"},
 		{name: "priority", shape: priorityShape, beside: targetFields, doc: "which of the pool's queues"},
-		{name: "allow_failure", shape: yesOrNo{}, beside: slices.Concat(targetFields, []string{"steps"}), doc: "has its failure count as a success, for the steps that need it and for the run"},
+		{name: "allow_failure", shape: yesOrNo{}, beside: slices.Concat(targetFields, []string{"steps", "wait"}), doc: "has its failure count as a success, for the steps that need it and for the run"},
 		{name: "on_failure", shape: choice{of: texts(Finish), later: texts(Stop)}, beside: []string{"steps"}, doc: "what becomes of the other branches of a scope when a step of it fails: finish, the default, lets them go on"},
 		{name: "catch", shape: list{of: catchShape, least: 1, most: MaxClauses,
 			phrase: fmt.Sprintf(`1 to %d clauses as an array, such as [{"codes": ["timeout"], "to": "remind"}, {"to": "undo"}]`, MaxClauses)},
-			beside: slices.Concat(targetFields, []string{"steps"}), doc: "steps that handle its failure: that of the first clause that takes it"},
+			beside: slices.Concat(targetFields, []string{"steps", "wait"}), doc: "steps that handle its failure: that of the first clause that takes it"},
 		{name: "output", shape: data{}, beside: []string{"steps"}, doc: "the result of a scope: any JSON, with expressions in its texts; that of its only last step by default, and of several an object with theirs"},
 	}),
 }

@@ -48,6 +48,9 @@ func wantOutcome(n *Node) string {
 	if n.Kind == KindSwitch {
 		return `{"to": "NAME"} with the step that the switch chooses, {"to": null} for none, or "failed" where a condition fails`
 	}
+	if n.Kind == KindWait {
+		return `{"takes": "3d"} with how long it waits, or "failed" where its expression fails`
+	}
 	return `a state such as "failed", or an object of state, takes, fails, code and result`
 }
 
@@ -171,8 +174,11 @@ func states(all []State) string {
 
 // check holds an outcome against the node that it is for.
 func (w *Workflow) check(n *Node, o Outcome) error {
-	if n.Kind != KindTask && n.Kind != KindSwitch {
-		return invalid.Field("", n.Kind.String(), "no outcome: only of tasks and switches it can be said how they come out")
+	if n.Kind != KindTask && n.Kind != KindSwitch && n.Kind != KindWait {
+		return invalid.Field("", n.Kind.String(), "no outcome: only of tasks, switches and waits it can be said how they come out")
+	}
+	if n.Kind == KindWait {
+		return n.checkWait(o)
 	}
 	if n.Kind == KindSwitch {
 		switch {
@@ -257,6 +263,13 @@ type course struct {
 	takes  time.Duration   // from its release to the end of the last attempt
 	state  State
 	code   string
+}
+
+func (o Outcome) course(n *Node) course {
+	if n.Kind == KindWait {
+		return o.wait(n.Wait)
+	}
+	return o.task(n.Task)
 }
 
 func (o Outcome) task(t *Task) course {

@@ -54,6 +54,15 @@ func (n *Node) runsTo(may []outcomes) outcomes {
 			return successes | failures | skips
 		}
 		return successes
+	case KindWait:
+		ends := successes
+		if n.When != "" || n.Wait.Computed() {
+			ends |= failures
+		}
+		if n.When != "" {
+			ends |= skips
+		}
+		return ends
 	case KindFail:
 		return failures
 	case KindSwitch:

@@ -123,7 +123,7 @@ func (p *play) look() Decisions {
 			}
 		}
 		for _, i := range released {
-			c := p.outcomes[p.w.Nodes[i].Path].task(p.w.Nodes[i].Task)
+			c := p.outcomes[p.w.Nodes[i].Path].course(&p.w.Nodes[i])
 			if failed := p.handed(&p.w.Nodes[i], decided); failed {
 				c = course{state: Failed, code: target.KindExpression, starts: []time.Duration{0}}
 			}

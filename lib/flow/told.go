@@ -30,7 +30,7 @@ func (p *play) ask(n *Node, decided Decisions) Fact {
 		}
 		return Fact{State: Succeeded, To: to}
 	}
-	if p.knows(n.asked(), decided) {
+	if n.Condition != nil && p.knows(n.asked(), decided) {
 		holds, err := p.evaluation(decided).Holds(p.ctx, n.Condition)
 		switch {
 		case err != nil:
@@ -46,7 +46,7 @@ func (p *play) ask(n *Node, decided Decisions) Fact {
 	case KindScope:
 		return Fact{State: Running, To: None}
 	}
-	return Fact{}
+	return Fact{} // it begins
 }
 
 // handed notes what a task is handed, and tells whether that failed.

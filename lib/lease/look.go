@@ -107,7 +107,7 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 	if found(ctx, d.Dispatch, r) != nil { // whoever wrote this may have died before
 		return nil, nil, shortly
 	}
-	if r.Version == 0 || r.Waits() || r.Heads() || r.State != run.Queued && r.State != run.Retrying && r.State != run.Running {
+	if r.Version == 0 || r.Waits() || r.Suspended() || r.Heads() || r.State != run.Queued && r.State != run.Retrying && r.State != run.Running {
 		return nil, nil, drop // ended, fenced off, held, in line, opened as a workflow, or gone
 	}
 	edition, err := d.Dispatch.EditionOf(ctx, r)

@@ -79,7 +79,7 @@ func (r *Rescue) decide(ctx context.Context, standing run.Run, message run.Messa
 	switch {
 	case standing.Version != 0 && standing.State == 0:
 		return errors.New("the run's record is of a newer version: deploy that here, too")
-	case standing.Version == 0, standing.State == run.Fenced, standing.State == run.Scheduled, standing.State.Ended(), standing.Waits(), standing.Heads():
+	case standing.Version == 0, standing.State == run.Fenced, standing.State == run.Scheduled, standing.State.Ended(), standing.Waits(), standing.Suspended(), standing.Heads():
 		return found(ctx, r.Dispatch, standing) // there is no run, or it needs no message: what is scheduled has its timer, and who waits is let in
 	}
 	edition, err := r.Dispatch.EditionOf(ctx, standing)

@@ -34,8 +34,11 @@ var stateNames = [...]string{Fenced: "fenced", Scheduled: "scheduled", Queued: "
 	Succeeded: "succeeded", Failed: "failed", Cancelled: "cancelled", Skipped: "skipped", Dead: "dead", Unknown: "unknown"}
 
 func (s State) String() string {
-	if s == Waiting {
+	switch s {
+	case Waiting:
 		return "waiting"
+	case Suspended:
+		return "suspended"
 	}
 	if int(s) < len(stateNames) && stateNames[s] != "" {
 		return stateNames[s]
@@ -45,6 +48,9 @@ func (s State) String() string {
 
 // Waiting is a Queued run that waits in the line of a gate. No record holds it: see Run.Stage.
 const Waiting State = 100
+
+// Suspended is a step that waits for a time to come, and then ends. No record holds it either: see Run.Suspended.
+const Suspended State = 101
 
 // States lists those that a user sees, in the order of a run's life.
 func States() []State {
@@ -62,7 +68,7 @@ func ParseState(name string) (State, bool) {
 }
 
 // Ended tells whether the state is terminal: only an explicit retry or redrive leaves it.
-func (s State) Ended() bool { return s >= Succeeded && s != Waiting }
+func (s State) Ended() bool { return s >= Succeeded && s < Waiting }
 
 // DeadLetter tells whether runs of the state are listed as dead letters.
 func (s State) DeadLetter() bool { return s == Dead || s == Failed }
@@ -106,7 +112,7 @@ type Run struct {
 	Fence    uint64 `cbor:"12,keyasint,omitempty"` // the version that the newest attempt started under
 	Worker   string `cbor:"13,keyasint,omitempty"` // who holds the lease
 	Lease    int64  `cbor:"14,keyasint,omitempty"` // until when
-	NextAt   int64  `cbor:"15,keyasint,omitempty"` // Retrying: not before; Queued to make up for a missed fire: its place
+	NextAt   int64  `cbor:"15,keyasint,omitempty"` // Retrying: not before; Queued to make up for a missed fire: its place; of a step that waits: until when
 
 	Cancel bool   `cbor:"16,keyasint,omitempty"` // asked for while Running
 	Reason string `cbor:"17,keyasint,omitempty"` // why it was cancelled, skipped, reopened or given up
@@ -273,10 +279,13 @@ func (r Run) Headed() bool {
 // Waits tells whether the run waits in the line of a gate. It starts when somebody has let it in, so no message of it is of use before.
 func (r Run) Waits() bool { return r.State == Queued && r.Wait.Gate != "" }
 
-// Stage is where the run stands by its record alone: its State, or Waiting. The edges of decide.go lead from one to another.
+// Stage is where the run stands by its record alone: its State, Waiting, or Suspended. The edges of decide.go lead from one to another.
 func (r Run) Stage() State {
-	if r.Waits() {
+	switch {
+	case r.Waits():
 		return Waiting
+	case r.Suspended():
+		return Suspended
 	}
 	return r.State
 }

@@ -161,9 +161,13 @@ func (p *pass) watch(ctx context.Context, runs []run.Run, repairs *dispatch.Repa
 			return err
 		}
 	}
-	checks := make([]timer.Timer, len(runs))
-	for i, r := range runs {
-		checks[i] = p.Dispatch.Wakeup(ctx, r, p.bounds.Reach)
+	checks := make([]timer.Timer, 0, len(runs))
+	for _, r := range runs {
+		check, err := p.Dispatch.Unwatched(ctx, r, p.bounds.Reach)
+		if err != nil {
+			return err
+		}
+		checks = append(checks, check...)
 	}
 	repairs.Watched += len(checks)
 	return p.Dispatch.Arm(ctx, checks...)

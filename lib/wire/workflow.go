@@ -37,7 +37,7 @@ type WorkflowExpression struct {
 // WorkflowStep is one step of a graph.
 type WorkflowStep struct {
 	Path   string   `json:"path" doc:"its name, behind those of the scopes around it and slashes"`
-	Kind   string   `json:"kind" enum:"task,scope,pass,fail,switch"`
+	Kind   string   `json:"kind" enum:"task,scope,pass,fail,switch,wait"`
 	Target string   `json:"target,omitempty" doc:"of a task: what it calls, for people"`
 	Needs  []string `json:"needs" doc:"paths of the steps that it waits for, the switch that leads to it and those whose failures it handles among them"`
 	Rule   string   `json:"rule" doc:"which ends of these let it run"`
@@ -50,6 +50,7 @@ type WorkflowStep struct {
 	When   string        `json:"when,omitempty" doc:"the expression that is asked once its rule lets it run; false skips it"`
 	Switch string        `json:"switch,omitempty" doc:"path of the switch that leads to it"`
 	Ways   []WorkflowWay `json:"ways,omitempty" doc:"of a switch, in the order in which they are tried"`
+	Wait   string        `json:"wait,omitempty" doc:"of a wait: for how long, or until when, such as for 2h"`
 }
 
 // WorkflowCatch is one clause of a catch.
@@ -67,14 +68,14 @@ type WorkflowWay struct {
 // StepSummary is where a step of a workflow's run stands.
 type StepSummary struct {
 	Path  string `json:"path" doc:"its name, behind those of the scopes around it and slashes"`
-	State string `json:"state" enum:"pending,scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed"`
+	State string `json:"state" enum:"pending,scheduled,queued,running,retrying,suspended,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed"`
 }
 
 // Step is a step of a workflow's run. What was never released has a path, a kind and a state alone.
 type Step struct {
 	Path          string          `json:"path" doc:"its name, behind those of the scopes around it and slashes"`
-	Kind          string          `json:"kind" enum:"task,scope,pass,fail,switch"`
-	State         string          `json:"state" enum:"pending,scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed"`
+	Kind          string          `json:"kind" enum:"task,scope,pass,fail,switch,wait"`
+	State         string          `json:"state" enum:"pending,scheduled,queued,running,retrying,suspended,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed"`
 	Target        string          `json:"target,omitempty" doc:"of a task: what it calls, for people"`
 	Priority      string          `json:"priority,omitempty"`
 	Attempt       int             `json:"attempt" doc:"attempts started so far"`
@@ -83,6 +84,7 @@ type Step struct {
 	StartedAt     time.Time       `json:"started_at,omitzero" doc:"start of the newest attempt"`
 	EndedAt       time.Time       `json:"ended_at,omitzero"`
 	NextAttemptAt time.Time       `json:"next_attempt_at,omitzero" doc:"of a retrying step: not before"`
+	WaitsUntil    time.Time       `json:"waits_until,omitzero" doc:"of a suspended step: it ends then"`
 	Worker        string          `json:"worker,omitempty" doc:"who runs it"`
 	Code          string          `json:"code,omitempty" doc:"of a step that has failed: what of, as catch names it"`
 	CaughtBy      string          `json:"caught_by,omitempty" doc:"of a step whose failure was caught: path of the step that handles it"`
@@ -114,7 +116,7 @@ type RunGraph struct {
 type GraphStep struct {
 	WorkflowStep
 	CaughtBy  string    `json:"caught_by,omitempty" doc:"of a step whose failure was caught: path of the step that handles it"`
-	State     string    `json:"state" enum:"pending,scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed"`
+	State     string    `json:"state" enum:"pending,scheduled,queued,running,retrying,suspended,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed"`
 	Attempt   int       `json:"attempt,omitempty" doc:"attempts started so far"`
 	StartedAt time.Time `json:"started_at,omitzero" doc:"start of the newest attempt"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`

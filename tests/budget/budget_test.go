@@ -213,7 +213,7 @@ func TestARunKeepsToItsBudget(t *testing.T) {
 	}
 }
 
-func open(t *testing.T, s store.Store, handler target.Func) *node.Node {
+func open(t *testing.T, s store.Store, handler target.Func, change ...func(*node.Config)) *node.Node {
 	t.Helper()
 	handlers := new(target.Registry)
 	if err := handlers.Register("h", handler); err != nil {
@@ -224,11 +224,15 @@ func open(t *testing.T, s store.Store, handler target.Func) *node.Node {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	n, err := node.New(t.Context(), node.Config{
+	cfg := node.Config{
 		Store: s, Queues: map[string]queue.Queue{"default": queuelocal.New(queuelocal.Config{Now: time.Now})},
 		Blobs: blob.New(memblob.OpenBucket(nil)), Targets: targets, Metrics: metrics.New(), Now: time.Now,
 		Elapsed: func() time.Duration { return time.Since(began) }, NewID: rand.Uint64, Name: "budget",
-	})
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	n, err := node.New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,6 +70,8 @@ func does(n *flow.Node) string {
 		return "scope of " + counted(len(n.Body.Steps), "step")
 	case flow.KindSwitch:
 		return "switch of " + counted(len(n.Ways), "way")
+	case flow.KindWait:
+		return "wait " + n.Wait.String()
 	case flow.KindFail:
 		if n.Fail.Code != "" {
 			return "fail with " + n.Fail.Code

@@ -48,7 +48,7 @@ func Mermaid(w *flow.Workflow, marks Marks) string {
 
 // around are the brackets that give each kind its shape.
 var around = map[flow.Kind][2]string{
-	flow.KindTask: {"[", "]"}, flow.KindPass: {"([", "])"}, flow.KindFail: {"[[", "]]"}, flow.KindSwitch: {"{{", "}}"},
+	flow.KindTask: {"[", "]"}, flow.KindPass: {"([", "])"}, flow.KindFail: {"[[", "]]"}, flow.KindSwitch: {"{{", "}}"}, flow.KindWait: {"([", "])"},
 }
 
 // quote writes lines as a label. In one, only entities keep a character from being a mark of Mermaid, of Markdown or of HTML. Letters,

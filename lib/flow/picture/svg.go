@@ -110,7 +110,7 @@ func path(points []Point) string {
 }
 
 // corners tell kinds apart for those to whom the colours say nothing.
-var corners = map[flow.Kind]int{flow.KindTask: 5, flow.KindScope: 8, flow.KindPass: 18, flow.KindFail: 0}
+var corners = map[flow.Kind]int{flow.KindTask: 5, flow.KindScope: 8, flow.KindPass: 18, flow.KindFail: 0, flow.KindWait: 18}
 
 func (b Box) draw(out *strings.Builder, n *flow.Node, stands string) {
 	fmt.Fprintf(out, "<g><title>%s</title>\n", escape(b.Label.Full))

@@ -1,0 +1,190 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// A step that waits has a row, and nobody: no message, no worker, no slot. Whoever follows its run and finds its time come ends it, under the version of its row, so
+// it ends once. For that a check of the run lies at its time.
+//
+// A run of which nothing is open but steps that wait is quiet: its regular checks stop, and the next one lies where the first of these ends, or where a day of the run
+// is over. Nothing follows in a quiet run unless somebody ends one of them, or the run: whoever does arms a regular check before. So a run that has a step which a
+// message is to bring on has regular checks.
+
+// quietCheck is how far apart the checks of a quiet run are, at the most.
+const quietCheck = 24 * time.Hour
+
+// late is how long whoever puts a step that waits may take until ticks come to its check. Where that was too short, the first sweep finds the check.
+func (d *Dispatcher) late() time.Duration {
+	if d.LookAhead < whole {
+		return time.Second // one process works on the store, with one clock
+	}
+	return Promptness
+}
+
+// endWaits ends the steps that wait whose time has come, and gives all as they stand. A *store.Conflict says that another has ended one.
+//
+// Durable before: a check that looks at what follows, should this process die behind a write.
+func (f *following) endWaits(ctx context.Context, steps []run.Run) ([]run.Run, error) {
+	over := func(s run.Run) bool { return s.Suspended() && s.NextAt <= f.now }
+	if !slices.ContainsFunc(steps, over) {
+		return steps, nil
+	}
+	if f.inDoubt() {
+		var err error
+		if f.now, err = f.SureClock(ctx, f.head); err != nil {
+			return nil, err
+		}
+	}
+	var ops []store.Op
+	var at []int // in steps
+	steps = slices.Clone(steps)
+	for i, s := range steps {
+		if !over(s) {
+			continue
+		}
+		steps[i] = s.Resume(f.now, f.def.Kept())
+		op, err := steps[i].Item(f.NewID())
+		if err != nil {
+			return nil, err
+		}
+		ops, at = append(ops, op), append(at, i)
+	}
+	if len(ops) > 0 && !f.checked {
+		if err := f.Rouse(ctx, f.head); err != nil {
+			return nil, err
+		}
+	}
+	verdicts, err := f.WriteEach(ctx, ops)
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range verdicts {
+		if v.Err != nil {
+			return nil, v.Err
+		}
+		steps[at[i]].Version = v.Version
+		f.CountEnd(steps[at[i]])
+	}
+	return steps, nil
+}
+
+// armWaits arms the check that finds the time of the first of these rows come, where the other checks of the run would come too late for that.
+func (f *following) armWaits(ctx context.Context, rows []run.Run) error {
+	until := first(rows)
+	if until == 0 {
+		return nil
+	}
+	check := timer.NewCheck(f.head.Tenant, f.head.ID, max(f.pastEnd(until), f.HorizonAt(f.now+f.late().Milliseconds())+1))
+	if check.Wake >= timer.NextCheck(f.head.Tenant, f.head.ID, f.now+f.Directly().Milliseconds()-1).Wake {
+		return nil // that one finds it ahead
+	}
+	return f.Arm(ctx, check)
+}
+
+// first is when the first of the steps that wait is over, Unix ms, 0 where none waits.
+func first(steps []run.Run) int64 {
+	at := int64(0)
+	for _, s := range steps {
+		if s.Suspended() && (at == 0 || s.NextAt < at) {
+			at = s.NextAt
+		}
+	}
+	return at
+}
+
+// Rouse arms a regular check of a workflow's run, for whoever is about to change what a quiet run waits for. Durable afterwards: the check.
+func (d *Dispatcher) Rouse(ctx context.Context, head run.Run) error {
+	now, err := d.Clock()
+	if err != nil {
+		return err
+	}
+	return d.Arm(ctx, timer.NextCheck(head.Tenant, head.ID, now+d.Directly().Milliseconds()))
+}
+
+// MayBeQuiet tells whether a run that goes by an edition may be quiet: its workflow has steps that wait.
+func MayBeQuiet(head run.Run, e *job.Edition) bool {
+	if !head.Heads() || e.Def.Target.Workflow == nil {
+		return false
+	}
+	w, err := flow.Of(e)
+	return err != nil || w.Waits()
+}
+
+// waking is a run's next timer.
+type waking struct {
+	timer.Timer
+	due   int64 // Unix ms: by then the time of a step that waits had come, and the timer is a regular one; 0 for none
+	quiet int64 // Unix ms: the run is quiet until then, if nobody ends what it waits for; 0: it is not
+}
+
+// wakeupOfWaits is wakeup for a workflow's run some of whose steps may wait, of which regular is the next timer else.
+func (d *Dispatcher) wakeupOfWaits(ctx context.Context, head run.Run, w *flow.Workflow, regular timer.Timer, reach int64, followed bool) waking {
+	now, err := d.Clock()
+	if err != nil {
+		return waking{Timer: regular}
+	}
+	steps, err := d.Steps(ctx, head)
+	if err != nil {
+		return waking{Timer: regular} // whoever follows the run tells of it
+	}
+	until := first(steps)
+	switch {
+	case until == 0:
+		return waking{Timer: regular}
+	case until <= now && followed:
+		return waking{Timer: regular, due: now}
+	}
+	next := waking{Timer: regular}
+	if end := over(head, w); until > now && now < end && quiet(w, steps) {
+		next.quiet = min(until, end)
+		next.Wake = min(nextDay(head, reach), max(d.pastEnd(end), reach+1))
+	}
+	next.Wake = min(next.Wake, max(d.pastEnd(until), reach+1))
+	return next
+}
+
+// quiet tells whether nothing of a run is open but steps that wait, and nothing follows from the others.
+func quiet(w *flow.Workflow, steps []run.Run) bool {
+	facts := make([]flow.Fact, len(w.Nodes))
+	for _, s := range steps {
+		n, ok := w.Node(s.ID.Step)
+		if s.State == 0 || !ok || !s.State.Ended() && !s.Suspended() {
+			return false
+		}
+		facts[n.Index] = FactOf(w, s)
+	}
+	plan := w.Plan(facts)
+	return plan.Settled()
+}
+
+// listQuiet lists a run that is quiet until an instant (Unix ms) as one that waits, where it is not yet: no timer of the next minutes stands for it. It is written before
+// the timer, so a crash in between leaves an item that names a run too soon, which does no harm.
+func (d *Dispatcher) listQuiet(ctx context.Context, head run.Run, until int64) error {
+	listed := head
+	listed.NextAt = until
+	op, err := listed.WaitingOp(d.NewID())
+	if err != nil {
+		return err
+	}
+	items, err := d.Store.Get(ctx, op.Key)
+	if err != nil || items[0].Exists() {
+		return err
+	}
+	_, err = d.Write(ctx, op)
+	return err
+}
+
+// nextDay is the first instant beyond reach (Unix ms) at which a day of the run is over.
+func nextDay(head run.Run, reach int64) int64 {
+	day := quietCheck.Milliseconds()
+	return head.ID.Nominal + (max(0, reach-head.ID.Nominal)/day+1)*day
+}

@@ -1,0 +1,67 @@
+package budget_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/node"
+	"github.com/belfry-scheduler/belfry/lib/store/memory"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// A run that waits is looked at once a day: a month of it costs some thirty writes. The wait itself is three at the most.
+func TestAMonthOfWaiting(t *testing.T) {
+	ok := func(context.Context, target.Call) (target.Result, error) { return target.Result{}, nil }
+	const ofARun, ofAStep, ofAWait = 4, 3, 3
+	for _, c := range []struct {
+		name, wait string
+		lasts      time.Duration
+		checks     float64 // of the run, at most
+	}{
+		{"TenSeconds", "10s", 10 * time.Second, 1},
+		{"FiveMinutes", "5m", 5 * time.Minute, 2},
+		{"AnHour", "1h", time.Hour, 2},
+		{"AMonth", "30d", 30 * 24 * time.Hour, 34},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &meter{Store: memory.New(memory.Config{})}
+				n := open(t, m, ok, func(cfg *node.Config) {
+					if c.lasts > time.Hour { // as where processes share a store
+						cfg.Every, cfg.LookAhead = time.Minute, node.SharedLookAhead
+					}
+				})
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- n.Run(ctx) }()
+				time.Sleep(2 * time.Second)
+				def := job.Definition{Target: target.Spec{Workflow: []byte(`{"timeout": "60d", "steps": {"a": {"handler": {"name": "h"}},
+					"w": {"needs": ["a"], "wait": {"for": "` + c.wait + `"}}, "b": {"needs": ["w"], "handler": {"name": "h"}}}}`)}}
+				if _, _, err := n.Control.Put(ctx, "default", "flow", def, control.Match{}); err != nil {
+					t.Fatal(err)
+				}
+				m.writes, m.reads = 0, 0
+				r, _, err := n.Control.Trigger(ctx, "default", "flow", control.Request{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(c.lasts + 4*time.Minute)
+				if r, err = n.Control.Run(ctx, "default", r.ID); err != nil || !r.State.Ended() {
+					t.Fatalf("the run is %s: %v", r.State, err)
+				}
+				t.Logf("%s: %.0f write units and %.1f read units", c.name, m.writes, m.reads)
+				if most := ofARun + 2*ofAStep + ofAWait + c.checks; m.writes > most {
+					t.Errorf("%.0f write units, want at most %.0f", m.writes, most)
+				}
+				stop()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
