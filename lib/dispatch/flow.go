@@ -56,10 +56,10 @@ func (d *Dispatcher) Follow(ctx context.Context, tenant string, id run.ID, again
 	return d.follow(ctx, tenant, id, func(f *following) error { return f.step(ctx, again) })
 }
 
-// followFrom is Follow for a check of a run, which goes by the time at which it has found steps that are due, 0 for none: then a regular check lies ahead.
+// followFrom is Follow for a check of a run, which goes by the time at which it has found steps that are due, 0 for none: no later check is there for these.
 func (d *Dispatcher) followFrom(ctx context.Context, head run.Run, due int64) error {
 	return d.follow(ctx, head.Tenant, head.ID, func(f *following) error {
-		f.now, f.checked = max(f.now, due), due != 0
+		f.now = max(f.now, due)
 		return f.step(ctx, false)
 	})
 }
@@ -92,8 +92,6 @@ type following struct {
 	def      job.Definition
 	workflow *flow.Workflow
 	now      int64
-
-	checked bool // a regular check of the run lies ahead, whatever becomes of it
 }
 
 // following reads a run; nil where it is not under way. Who waits for its end is let in once more, since whoever wrote the end may have died before.

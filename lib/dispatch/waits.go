@@ -16,8 +16,8 @@ import (
 // it ends once. For that a check of the run lies at its time.
 //
 // A run of which nothing is open but steps that wait is quiet: its regular checks stop, and the next one lies where the first of these ends, or where a day of the run
-// is over. Nothing follows in a quiet run unless somebody ends one of them, or the run: whoever does arms a regular check before. So a run that has a step which a
-// message is to bring on has regular checks.
+// is over. Nothing follows in a quiet run unless one of them ends, at whose time a check lies, or somebody ends the run, who arms a check before. A check that finds
+// anything else goes on regularly. So a run that has a step which a message is to bring on has regular checks.
 
 // quietCheck is how far apart the checks of a quiet run are, at the most.
 const quietCheck = 24 * time.Hour
@@ -30,9 +30,10 @@ func (d *Dispatcher) late() time.Duration {
 	return Promptness
 }
 
-// endWaits ends the steps that wait whose time has come, and gives all as they stand. A *store.Conflict says that another has ended one.
+// endWaits ends the steps that wait whose time has come, and gives all as they stand behind that: who ends a step at the same time has not seen these ends, and leaves
+// what follows from both to this one. A *store.Conflict says that another has ended one.
 //
-// Durable before: a check that looks at what follows, should this process die behind a write.
+// Durable afterwards: the ends. A crash behind them leaves what follows to the check that lies at the time of the wait, or to the regular one that this has armed.
 func (f *following) endWaits(ctx context.Context, steps []run.Run) ([]run.Run, error) {
 	over := func(s run.Run) bool { return s.Suspended() && s.NextAt <= f.now }
 	if !slices.ContainsFunc(steps, over) {
@@ -44,24 +45,18 @@ func (f *following) endWaits(ctx context.Context, steps []run.Run) ([]run.Run, e
 			return nil, err
 		}
 	}
+	var ends []run.Run
 	var ops []store.Op
-	var at []int // in steps
-	steps = slices.Clone(steps)
-	for i, s := range steps {
+	for _, s := range steps {
 		if !over(s) {
 			continue
 		}
-		steps[i] = s.Resume(f.now, f.def.Kept())
-		op, err := steps[i].Item(f.NewID())
+		end := s.Resume(f.now, f.def.Kept())
+		op, err := end.Item(f.NewID())
 		if err != nil {
 			return nil, err
 		}
-		ops, at = append(ops, op), append(at, i)
-	}
-	if len(ops) > 0 && !f.checked {
-		if err := f.Rouse(ctx, f.head); err != nil {
-			return nil, err
-		}
+		ends, ops = append(ends, end), append(ops, op)
 	}
 	verdicts, err := f.WriteEach(ctx, ops)
 	if err != nil {
@@ -71,15 +66,15 @@ func (f *following) endWaits(ctx context.Context, steps []run.Run) ([]run.Run, e
 		if v.Err != nil {
 			return nil, v.Err
 		}
-		steps[at[i]].Version = v.Version
-		f.CountEnd(steps[at[i]])
+		ends[i].Version = v.Version
+		f.CountEnd(ends[i])
 	}
-	return steps, nil
+	return f.Steps(ctx, f.head)
 }
 
 // armWaits arms the check that finds the time of the first of these rows come, where the other checks of the run would come too late for that.
 func (f *following) armWaits(ctx context.Context, rows []run.Run) error {
-	until := first(rows)
+	until := first(rows, 0)
 	if until == 0 {
 		return nil
 	}
@@ -90,11 +85,11 @@ func (f *following) armWaits(ctx context.Context, rows []run.Run) error {
 	return f.Arm(ctx, check)
 }
 
-// first is when the first of the steps that wait is over, Unix ms, 0 where none waits.
-func first(steps []run.Run) int64 {
+// first is when the first of the steps is over that wait beyond an instant, both Unix ms; 0 where none does.
+func first(steps []run.Run, after int64) int64 {
 	at := int64(0)
 	for _, s := range steps {
-		if s.Suspended() && (at == 0 || s.NextAt < at) {
+		if s.Suspended() && s.NextAt > after && (at == 0 || s.NextAt < at) {
 			at = s.NextAt
 		}
 	}
@@ -122,7 +117,7 @@ func MayBeQuiet(head run.Run, e *job.Edition) bool {
 // waking is a run's next timer.
 type waking struct {
 	timer.Timer
-	due   int64 // Unix ms: by then the time of a step that waits had come, and the timer is a regular one; 0 for none
+	due   int64 // Unix ms: by then the time of a step that waits had come, and the timer is a regular one, or earlier; 0 for none
 	quiet int64 // Unix ms: the run is quiet until then, if nobody ends what it waits for; 0: it is not
 }
 
@@ -136,15 +131,17 @@ func (d *Dispatcher) wakeupOfWaits(ctx context.Context, head run.Run, w *flow.Wo
 	if err != nil {
 		return waking{Timer: regular} // whoever follows the run tells of it
 	}
-	until := first(steps)
-	switch {
-	case until == 0:
-		return waking{Timer: regular}
-	case until <= now && followed:
-		return waking{Timer: regular, due: now}
-	}
 	next := waking{Timer: regular}
-	if end := over(head, w); until > now && now < end && quiet(w, steps) {
+	if overdue := first(steps, 0); overdue != 0 && overdue <= now {
+		if next.due = now; !followed {
+			next.Wake = reach + 1
+		}
+	}
+	until := first(steps, now)
+	if until == 0 {
+		return next
+	}
+	if end := over(head, w); next.due == 0 && now < end && quiet(w, steps) {
 		next.quiet = min(until, end)
 		next.Wake = min(nextDay(head, reach), max(d.pastEnd(end), reach+1))
 	}

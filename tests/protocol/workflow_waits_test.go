@@ -293,3 +293,30 @@ func TestW9_WhatAWaitWaitsUntil(t *testing.T) {
 		})
 	}
 }
+
+// A step ends at each operation of whoever ends a wait beside it. One of the two sees both ends, and the run ends with them, without another check.
+func TestW3_W4_AWaitEndsBesideAStep(t *testing.T) {
+	steps := `"v": {"wait": {"for": "39m50s"}}, "s": {"needs": ["v"], "handler": {"name": "act"}}, "w": {"wait": {"for": "40m"}}`
+	for i := range 30 { // so many that whoever ends a step reads few others
+		steps += fmt.Sprintf(`, "p%02d": {"pass": {}}`, i)
+	}
+	for n, more := 1, true; more; n++ {
+		f := waits(t, steps)
+		f.advance(39*time.Minute+40*time.Second, 10*time.Second, "calm")
+		f.elapsed += 12 * time.Second
+		f.must(f.host("calm").tick()) // which puts the step in its queue
+		if s := f.rows()["s"]; s.State != run.Queued {
+			t.Fatalf("the step is %s", s.Stage())
+		}
+		f.elapsed += 10 * time.Second
+		more = f.within(n, "ticks", func() {
+			f.must(f.host("ticks").tick())
+			f.elapsed += time.Second
+			f.must(f.host("ticks").tick())
+		}, f.work)
+		f.work()
+		if head := f.head(); head.State != run.Succeeded {
+			t.Errorf("it ended before operation %d: the run is %s", n, head.State)
+		}
+	}
+}
