@@ -166,6 +166,8 @@ func (j *Judge) stepped(at time.Time, rs *runState, b *run.Run) {
 		j.violate("W1", "step %s of %s stands, and its run was never opened", a.ID, a.Tenant)
 	case b.Version == 0:
 		j.released(rs)
+	case b.Suspended():
+		j.waited(at, rs, b)
 	case a.State == run.Running && b.State != run.Running:
 		j.started(at, rs, b)
 	case a.State == run.Retrying, a.State == run.Queued:
@@ -186,11 +188,13 @@ func (j *Judge) released(rs *runState) {
 		j.violate("W8", "step %s of %s is of generation %d, and its run of %d", a.ID, a.Tenant, a.Generation, head.Generation)
 	}
 	n, ok := f.workflow.Node(a.ID.Step)
-	if !ok || n.Kind != flow.KindTask && !asks(n) {
-		j.violate("W8", "step %s of %s is no task of its workflow, and no scope that asks whether it runs", a.ID, a.Tenant)
+	switch wait := ok && mayWait(n, a); {
+	case wait:
+		j.waits(rs, n)
+	case !ok || n.Kind != flow.KindTask && !asks(n):
+		j.violate("W8", "step %s of %s is no task of its workflow, no wait, and no scope that asks whether it runs", a.ID, a.Tenant)
 		return
-	}
-	if asks(n) != a.State.Ended() {
+	case asks(n) != a.State.Ended() || !asks(n) && a.Stage() != run.Queued:
 		j.violate("W8", "step %s of %s is put as %s, and it is a %s", a.ID, a.Tenant, a.State, n.Kind)
 	}
 	if l := f.look(); !l.may[n.Index] {

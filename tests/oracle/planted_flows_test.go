@@ -41,6 +41,7 @@ func branching(t testing.TB) life {
 	r.put(tenant, "flow", workflow(graph))
 	r.put(tenant, "stopped", workflow(graph))
 	r.put(tenant, "slow", workflow(`{"timeout": "5m", "steps": {"bad": {"handler": {"name": "work"}}, "next": {"needs": ["bad"], "handler": {"name": "work"}}}}`))
+	r.put(tenant, "waiting", workflow(`{"steps": {"first": {"handler": {"name": "work"}}, "pause": {"needs": ["first"], "wait": {"for": "90s"}}, "next": {"needs": ["pause"], "handler": {"name": "work"}}}}`))
 	r.put(tenant, "asked", works(1, nil))
 	r.fails["bad"], r.after = true, 30*time.Second
 	r.trigger("asked", "", http.StatusAccepted, `{}`)
@@ -64,6 +65,9 @@ func branching(t testing.TB) life {
 	r.graph(between)
 	r.graph(within)
 
+	waits := r.trigger("waiting", "", http.StatusAccepted, `{}`)
+	r.live(60*beat, beat)
+	r.graph(waits)
 	r.after = 20 * time.Minute
 	late := r.trigger("slow", "", http.StatusAccepted, `{}`)
 	r.live(40*time.Minute, time.Minute)
@@ -193,6 +197,32 @@ var ofFlows = map[string]row{
 		i, _ := p.head(first, "flow", run.Running)
 		p.drop(i)
 	}, "W1: step flow~.*/first of default stands, and its run was never opened"},
+	"a wait that ends early": {func(p *plot) {
+		_, put := p.step(first, "waiting", "pause", run.Queued)
+		i, row := p.step(first, "waiting", "pause", run.Succeeded)
+		row.Ended = put.NextAt - 1
+		p.rewrite(i, row)
+	}, "P3: step waiting~.*/pause of default waited until .*, and ended 1 ms early"},
+	"a wait that is ended before its time has come": {func(p *plot) {
+		i, put := p.step(first, "waiting", "pause", run.Queued)
+		end := put.Resume(put.NextAt, time.Hour)
+		end.Version = 1
+		p.insert(i+1, p.item(end))
+	}, "P3: step waiting~.*/pause of default waited until .*, and ended at "},
+	"a wait that lasts too long": {func(p *plot) {
+		i, put := p.step(first, "waiting", "pause", run.Queued)
+		put.NextAt += 5
+		p.rewrite(i, put)
+	}, "W1: step waiting~.*/pause of default waits for 90s until .*, and nothing of its run has ended at"},
+	"a wait in the place of a task": {func(p *plot) {
+		i, row := p.step(first, "waiting", "first", run.Queued)
+		row.NextAt = row.Created + 1000
+		p.rewrite(i, row)
+	}, "W8: step waiting~.*/first of default is no task"},
+	"what follows a wait is released before its end": {func(p *plot) {
+		i, put := p.step(first, "waiting", "pause", run.Queued)
+		p.insert(i+1, p.item(run.Run{ID: put.ID.Whole(), Tenant: put.Tenant, Generation: put.Generation, Trigger: put.Trigger}.Release("next", put.Created, put.Created, put.Expires)))
+	}, "W2: step waiting~.*/next of default was released, and its needs do not let it run"},
 	"a step over what stands":   {func(p *plot) { p.releasedAgain(false) }, "P7: run flow~.*/first .*from succeeded to queued .*an ended run"},
 	"a step again where it was": {func(p *plot) { p.releasedAgain(true) }, "W1: step flow~.*/first of default was released before, and is again"},
 	"a step goes another way than steps do": {func(p *plot) {

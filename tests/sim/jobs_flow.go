@@ -12,6 +12,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
 // drawWorkflows draws how many jobs are workflows, from a stream of its own: a world in which none is stays as it was before there were any.
@@ -27,6 +28,13 @@ func (m *Mix) drawCaught(r *rand.Rand) {
 	if m.Jobs.Workflows > 0 && chance(r, 0.4) {
 		m.Jobs.Caught = pick(r, []float64{0.2, 0.5, 0.9})
 		m.Jobs.Stopping = pick(r, []float64{0, 0.2, 0.6})
+	}
+}
+
+// drawWaits draws how many steps of workflows wait, from a stream of its own too.
+func (m *Mix) drawWaits(r *rand.Rand) {
+	if m.Jobs.Workflows > 0 && chance(r, 0.5) {
+		m.Jobs.Waits = pick(r, []float64{0.05, 0.2, 0.4})
 	}
 }
 
@@ -79,6 +87,8 @@ func (m *Mix) drawSteps(r *rand.Rand, prefix string, depth int) map[string]flow.
 			s.Pass = &flow.Pass{}
 		case chance(r, 0.05):
 			s.Fail = &flow.Fail{Message: "as it was drawn"}
+		case m.Jobs.Waits > 0 && chance(r, m.Jobs.Waits):
+			s.Wait = m.drawDelay(r)
 		default:
 			m.drawTask(r, &s)
 		}
@@ -112,6 +122,32 @@ func (m *Mix) drawCatches(r *rand.Rand, prefix string, steps map[string]flow.Ste
 		}
 		steps[name] = s
 	}
+}
+
+// drawDelay draws what a step waits for: some time, or one that is past.
+func (m *Mix) drawDelay(r *rand.Rand) *flow.Delay {
+	if chance(r, 0.15) {
+		return &flow.Delay{Until: "${ .run.nominal_time }"}
+	}
+	return &flow.Delay{For: schedule.Duration(rate(r, 1, time.Second, 3*m.Pace.longest()))}
+}
+
+// waits is how long steps of a workflow may wait, all together.
+func waits(def job.Definition) time.Duration {
+	all := time.Duration(0)
+	if def.Target.Workflow == nil {
+		return all
+	}
+	w, err := flow.Read(def.Target.Workflow)
+	if err != nil {
+		panic(fmt.Sprintf("a workflow that was taken: %v", err))
+	}
+	for _, n := range w.Nodes {
+		if n.Kind == flow.KindWait {
+			all += n.Wait.For.Std() + timer.MaxCheckGap
+		}
+	}
+	return all
 }
 
 func (m *Mix) drawTask(r *rand.Rand, s *flow.Step) {

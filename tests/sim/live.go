@@ -110,7 +110,7 @@ func mayTake(def job.Definition, p pulse) (all, attempt time.Duration, attempts 
 			all += p.Steps
 		}
 	}
-	return all, attempt, attempts
+	return all + waits(def), attempt, attempts
 }
 
 func mayTakeAlone(def job.Definition, p pulse) (all, attempt time.Duration) {
