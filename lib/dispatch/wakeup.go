@@ -15,7 +15,7 @@ func (d *Dispatcher) Wakeup(ctx context.Context, r run.Run, reach int64) timer.T
 	return d.wakeup(ctx, r, reach, false).Timer
 }
 
-// Unwatched gives the timer that Wakeup tells, and none where the run is quiet and has it already: to look costs less than to arm it in vain, and a run that waits for
+// Unwatched gives the timer that Wakeup tells, for whoever arms it next, and none where the run is quiet and has it already: to look costs less than to arm it in vain, and a run that waits for
 // long has little else.
 func (d *Dispatcher) Unwatched(ctx context.Context, r run.Run, reach int64) ([]timer.Timer, error) {
 	check := d.wakeup(ctx, r, reach, false)
@@ -26,6 +26,9 @@ func (d *Dispatcher) Unwatched(ctx context.Context, r run.Run, reach int64) ([]t
 		}
 		if items[0].Exists() {
 			return nil, nil
+		}
+		if err := d.listQuiet(ctx, r, check.quiet); err != nil {
+			return nil, fmt.Errorf("list a run that waits: %w", err)
 		}
 	}
 	return []timer.Timer{check.Timer}, nil
