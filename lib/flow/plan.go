@@ -89,7 +89,7 @@ func (p *planner) node(n *Node) State {
 	case released && (n.Kind != KindScope || fact == Queued):
 		return fact
 	case released: // a scope that was written down when it was released
-		return p.graph(n.Body.Steps)
+		return p.inside(n)
 	}
 	switch p.verdict(n) {
 	case Run:

@@ -274,3 +274,14 @@ func TestTheExpressionsOfScopesAreListed(t *testing.T) {
 		t.Errorf("the workflow is written as %s, %v, want with the output of s", text, err)
 	}
 }
+
+// A failure in a scope that was asked whether it runs may be handled as in any other: it stops nothing where something takes the scope's failure.
+func TestAFailureInAScopeThatWasAskedMayBeHandled(t *testing.T) {
+	for name, scope := range map[string]string{"caught": `"catch": [{"to": "h"}], `, "allowed": `"allow_failure": true, `, "not at all": ``} {
+		w := workflow(t, `{"on_failure": "stop", "steps": {"s": {"when": ".input.a", `+scope+`"steps": {"a": {"handler": {"name": "x"}}, "b": {"handler": {"name": "x"}}}}, "h": {"handler": {"name": "x"}}}}`)
+		_, _, d := planned(t, w, map[string]flow.State{"s": flow.Running, "s/a": flow.Failed, "s/b": flow.Queued})
+		if stops := d.Stop != flow.None; stops != (scope == "") {
+			t.Errorf("%s: the failure in the scope stops the run: %t", name, stops)
+		}
+	}
+}
