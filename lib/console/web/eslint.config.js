@@ -9,6 +9,16 @@ export default ts.config(
   { files: ['src/**/*.tsx'], rules: { 'jsx-a11y/no-noninteractive-tabindex': ['error', { tags: [], roles: ['region'], allowExpressionValues: true }] } },
   { files: ['test/**'], rules: { '@typescript-eslint/no-unused-expressions': 'off' } },
   {
+    files: ['test/**'],
+    rules: {
+      // A name is looked for anywhere in those of links: that of a job is in its runs' IDs, too, once it has some.
+      'no-restricted-syntax': ['error', {
+        selector: "CallExpression[callee.property.name='getByRole'][arguments.0.value='link'] > ObjectExpression:not(:has(> Property[key.name='exact'])) > Property[key.name='name'] > Literal[value=/^[a-z0-9-]+$/]",
+        message: 'The name of a job is looked for with exact: true.',
+      }],
+    },
+  },
+  {
     files: ['src/**'],
     rules: {
       '@typescript-eslint/no-explicit-any': 'error',

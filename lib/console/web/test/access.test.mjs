@@ -44,9 +44,9 @@ test('who has no token is asked for one, and sees the page that was asked for', 
   await give(page, 'bel_0000000000000000_nothing')
   await page.getByText('not one of this server').waitFor()
   await give(page, tokens.read.token)
-  await page.getByRole('link', { name: 'payroll' }).waitFor()
+  await page.getByRole('link', { name: 'payroll', exact: true }).waitFor()
   await page.reload()
-  await page.getByRole('link', { name: 'payroll' }).waitFor()
+  await page.getByRole('link', { name: 'payroll', exact: true }).waitFor()
   assert.ok(!page.url().includes('bel_'))
   await v.end()
 })
@@ -57,7 +57,7 @@ test('the page keeps a session, never the token: one that has what the token has
     const { page } = v
     if (look) await page.getByLabel('only look').check()
     await give(page, tokens.admin.token)
-    await page.getByRole('link', { name: 'payroll' }).waitFor()
+    await page.getByRole('link', { name: 'payroll', exact: true }).waitFor()
     await page.goto(server.console + '/settings')
     await page.getByRole('button', { name: 'Sign out' }).waitFor()
     const kept = await page.evaluate(() => JSON.stringify({ ...sessionStorage }) + JSON.stringify({ ...localStorage }) + document.cookie + document.documentElement.outerHTML)
@@ -114,7 +114,7 @@ test('a session ends under an open page, by itself or with its token: it is aske
   const end = { session: async () => (await sessionsOf(made)).find((s) => !s.revoked_at).id, token: () => made.id }
   for (const what of ['session', 'token']) {
     await give(page, made.token)
-    await page.getByRole('link', { name: 'payroll' }).waitFor()
+    await page.getByRole('link', { name: 'payroll', exact: true }).waitFor()
     await server.call('DELETE', '/v1/tokens/' + (await end[what]()), undefined, tokens.admin.token)
     await v.ask()
     await page.getByRole('heading', { name: 'asks for a token' }).waitFor()
@@ -124,6 +124,6 @@ test('a session ends under an open page, by itself or with its token: it is aske
   await give(page, made.token)
   await page.locator('.refused').getByText('was revoked at').waitFor()
   await give(page, tokens.read.token)
-  await page.getByRole('link', { name: 'payroll' }).waitFor()
+  await page.getByRole('link', { name: 'payroll', exact: true }).waitFor()
   await v.end()
 })

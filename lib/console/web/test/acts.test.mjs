@@ -322,7 +322,7 @@ test('a job is deleted by its name, as it was seen', async () => {
 test('a dialog takes the focus, gives it back, and goes with Esc, with the page, and with the way back', async () => {
   await server.put('focus', { target: exec('true') })
   const v = await act(server.console + '/jobs')
-  await v.page.getByRole('link', { name: 'focus' }).click()
+  await v.page.getByRole('link', { name: 'focus', exact: true }).click()
   await v.press('Delete…')
   await v.dialog.waitFor()
   await v.page.keyboard.press('p') // goes into the field

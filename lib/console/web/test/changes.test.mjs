@@ -102,7 +102,7 @@ test('where the server has no stream, or too many follow it, pages ask by the cl
     await b.context.route('**/v1/changes', (route) => (asked++, route.fulfill({ status, contentType: 'application/problem+json', headers: { 'Retry-After': '45' }, body: JSON.stringify({ title: 'No', status, code, detail: 'No stream.' }) })))
     const page = await b.tab('/jobs')
     await page.locator('.link', { hasText: says }).waitFor()
-    await page.getByRole('link', { name: 'first' }).waitFor()
+    await page.getByRole('link', { name: 'first', exact: true }).waitFor()
     assert.equal(asked, 1)
     await b.context.close()
   }

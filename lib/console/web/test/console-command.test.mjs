@@ -39,10 +39,10 @@ test('the printed address opens one tab, which stays signed in and shows neither
   const { page } = v
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
   await page.getByRole('link', { name: 'Jobs', exact: true }).first().click()
-  await page.getByRole('link', { name: 'payroll' }).waitFor()
+  await page.getByRole('link', { name: 'payroll', exact: true }).waitFor()
   assert.equal(await page.evaluate(() => location.hash), '')
   await page.reload()
-  await page.getByRole('link', { name: 'payroll' }).waitFor()
+  await page.getByRole('link', { name: 'payroll', exact: true }).waitFor()
   const kept = await page.evaluate(() => JSON.stringify({ ...sessionStorage }) + JSON.stringify({ ...localStorage }) + document.cookie + document.documentElement.outerHTML + location.href + JSON.stringify(history.state))
   const key = first.split('#key=')[1]
   assert.ok(!kept.includes(key) && !kept.includes(token), 'a key or the token is kept')
@@ -106,7 +106,7 @@ test('a link in a new tab asks for an address, and stays where it is when it is 
   await other.locator('.refused').getByText('terminal').waitFor()
   await other.getByLabel('Address').fill(await c.next())
   await other.getByRole('button', { name: 'Sign in' }).click()
-  await other.getByRole('link', { name: 'payroll' }).waitFor()
+  await other.getByRole('link', { name: 'payroll', exact: true }).waitFor()
   assert.ok(other.url().endsWith('/console/jobs'))
   await v.end()
 })

@@ -53,7 +53,7 @@ test('2,000 jobs are a list of at most 400 elements, to its end', async () => {
   const grid = v.page.getByRole('grid', { name: 'Jobs' })
   await grid.waitFor()
   let most = 0
-  while (!(await grid.getByRole('link', { name: 'job-1999' }).count())) {
+  while (!(await grid.getByRole('link', { name: 'job-1999', exact: true }).count())) {
     most = Math.max(most, await elements(v.page))
     await grid.evaluate((e) => (e.scrollTop = e.scrollHeight))
     await v.page.evaluate(() => new Promise(requestAnimationFrame))

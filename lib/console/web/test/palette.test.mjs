@@ -20,7 +20,7 @@ const option = (page, name) => page.getByRole('option', { name })
 test('by keys alone the palette leads to a job by a part of its name, to a run by its ID, to a page, and does what the page can do', async () => {
   const v = await act(server.console + '/jobs')
   const { page } = v
-  await page.getByRole('link', { name: 'clean-up' }).waitFor()
+  await page.getByRole('link', { name: 'clean-up', exact: true }).waitFor()
   const asked = (word) => page.waitForResponse((r) => r.url().includes('contains=' + word))
   await page.keyboard.press('Control+k')
   await field(page).waitFor()
@@ -87,7 +87,7 @@ test('where there are more jobs than the palette looks through it says so, and l
   await page.unroute(/\/v1\/jobs\?contains=far/)
   await page.route(/\/v1\/jobs\?contains=far.*cursor=/, async (route) => route.fulfill({ json: { items: [await server.call('GET', '/v1/jobs/0-first')] } }))
   await page.getByRole('button', { name: 'Look further' }).click()
-  await page.getByRole('link', { name: '0-first' }).waitFor()
+  await page.getByRole('link', { name: '0-first', exact: true }).waitFor()
   await done(v)
 })
 

@@ -315,7 +315,7 @@ deep('a save of which nobody knows the outcome is looked at, and never sent a se
 test('leaving asks while something is not saved, by links, keys and the way back, and not when it is', async () => {
   await server.put('held', { target: exec('true') })
   const v = await write(server.console + '/jobs')
-  await v.page.getByRole('link', { name: 'held' }).click()
+  await v.page.getByRole('link', { name: 'held', exact: true }).click()
   await v.page.getByRole('link', { name: 'Edit' }).click()
   await v.field('Description').fill('not saved')
   await v.says('not saved')
