@@ -45,11 +45,12 @@ export interface Run {
 export interface Step {
   path: string // its name, behind those of the scopes around it and slashes
   kind: string
-  state: State | 'pending' | 'upstream_failed'
+  state: State | 'pending' | 'suspended' | 'upstream_failed'
   target?: string
   attempt: number
   started_at?: string
   ended_at?: string
+  waits_until?: string // of a suspended step
   reason?: string
   caught_by?: string // which step handles its failure
   attempts: Attempt[]

@@ -69,7 +69,10 @@ function Row({ step, run, where, at }: { step: Step; run: string; where: string 
       <td class="num">{step.attempt || ''}</td>
       <td>{step.started_at && <Instant at={step.started_at} where={where} />}</td>
       <td class="num">{step.started_at && (step.ended_at || step.state === 'running') && took(step.started_at, step.ended_at)}</td>
-      <td class="said">{[step.caught_by && `caught by ${step.caught_by}`, step.attempts.findLast((a) => a.error)?.error ?? step.reason].filter(Boolean).join(': ')}</td>
+      <td class="said">
+        {step.waits_until && <>waits until <Instant at={step.waits_until} where={where} /></>}
+        {[step.caught_by && `caught by ${step.caught_by}`, step.attempts.findLast((a) => a.error)?.error ?? step.reason].filter(Boolean).join(': ')}
+      </td>
     </tr>
   )
 }

@@ -14,7 +14,7 @@ export function State({ of }: { of: Of | string }) {
   return <span class={'state s-' + (states.has(of) ? of : 'other')}>{of.replaceAll('_', ' ')}</span>
 }
 
-const states = new Set(['scheduled', 'queued', 'waiting', 'running', 'retrying', 'succeeded', 'failed', 'cancelled', 'skipped', 'dead', 'unknown', 'crashed', 'handed_back', 'ok', 'attention', 'failing', 'paused', 'pending', 'upstream_failed'])
+const states = new Set(['scheduled', 'queued', 'waiting', 'running', 'retrying', 'succeeded', 'failed', 'cancelled', 'skipped', 'dead', 'unknown', 'crashed', 'handed_back', 'ok', 'attention', 'failing', 'paused', 'pending', 'suspended', 'upstream_failed'])
 
 /** RunLink leads to a run. Where there is little room the name of its job is cut to 12 letters, and then what follows. */
 export function RunLink({ id }: { id: string }) {
