@@ -62,3 +62,58 @@ func TestAWorkflowInACopy(t *testing.T) {
 		})
 	}
 }
+
+// A step that waits goes on waiting in a copy that goes on with its run, until the instant that was told once; where that is over, it ends at the first check. In a
+// copy of the past it ends as unknown, as all of its run.
+func TestAWaitInACopy(t *testing.T) {
+	for name, row := range map[string]struct {
+		resume      bool
+		later       time.Duration // the copy is made
+		after       time.Duration // by then, from the start of the copy, all has ended
+		whole, wait run.State
+	}{
+		"a copy of the past":                {false, 0, time.Minute, run.Unknown, run.Unknown},
+		"one that goes on":                  {true, 20 * time.Minute, 72 * time.Minute, run.Succeeded, run.Succeeded},
+		"one that goes on behind its time":  {true, 3 * time.Hour, 3 * time.Minute, run.Succeeded, run.Succeeded},
+		"one that goes on behind the run's": {true, 7 * time.Hour, 3 * time.Minute, run.Failed, run.Cancelled},
+		"one that goes on just before":      {true, 89 * time.Minute, 5 * time.Minute, run.Succeeded, run.Succeeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := live(t, emptyTarget(t), "original")
+				l.put("trial", 0, func(d *job.Definition) {
+					d.Timeout, d.Target.Handler = 0, nil
+					d.Target.Workflow = []byte(`{"timeout": "6h", "steps": {"w": {"wait": {"for": "2h"}}, "b": {"needs": ["w"], "handler": {"name": "f"}}}}`)
+				})
+				id := l.trigger("trial", 0)
+				time.Sleep(30 * time.Minute) // it is quiet
+				wait := l.get(id.At("w"))
+				if !wait.Suspended() {
+					t.Fatalf("the wait is %s", wait.Stage())
+				}
+				over := time.UnixMilli(wait.NextAt)
+				var out bytes.Buffer
+				if _, _, err := backup.Write(t.Context(), &out, backup.Source{Store: l.on.Store, Blobs: l.on.Blobs, Now: time.Now}, nil); err != nil {
+					t.Fatal(err)
+				}
+				l.stop()
+				time.Sleep(row.later)
+				copied, _ := past{text: out.Bytes()}.restore(t, backup.Options{Resume: row.resume})
+				begun := time.Now()
+				if until := over.Add(-10 * time.Second); row.resume && begun.Before(until) {
+					time.Sleep(until.Sub(begun))
+					if wait := copied.get(id.At("w")); !wait.Suspended() || !time.UnixMilli(wait.NextAt).Equal(over) {
+						t.Errorf("ahead of its time the wait is %s until %s, want it suspended until %s", wait.Stage(), time.UnixMilli(wait.NextAt), over)
+					}
+				}
+				time.Sleep(time.Until(begun.Add(row.after)))
+				if r, wait := copied.get(id), copied.get(id.At("w")); r.State != row.whole || wait.Stage() != row.wait {
+					t.Errorf("the run is %s (%s), its wait %s; want %s and %s", r.State, r.Reason, wait.Stage(), row.whole, row.wait)
+				}
+				if times, _ := copied.called(id.At("b")); (times > 0) != (row.wait == run.Succeeded) {
+					t.Errorf("the step behind it was called %d times", times)
+				}
+			})
+		})
+	}
+}
