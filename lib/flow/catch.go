@@ -273,7 +273,11 @@ func (c *checker) catching() {
 		at := c.w.field(n) + ".catch"
 		all := codes{}
 		if c.w.codesOf(n, all); len(all) == 0 {
-			c.add(at, "", "none: nothing in this scope can fail")
+			want := "none: nothing in this scope can fail"
+			if n.Kind == KindWait {
+				want = "none: a wait without an expression cannot fail"
+			}
+			c.add(at, "", want)
 			continue
 		}
 		if n.AllowFailure && n.catchesAll() {

@@ -68,8 +68,8 @@ func Check(v *manifest.Value, judge Judge) (*Workflow, error) {
 	c := checkerOf(r, def, judge)
 	c.build()
 	if r.count() == 0 {
-		c.catching()
 		c.expressions()
+		c.catching()
 		c.reach()
 	}
 	if r.count() > 0 {
