@@ -218,7 +218,7 @@ var ofFlows = map[string]row{
 		i, row := p.step(first, "waiting", "first", run.Queued)
 		row.NextAt = row.Created + 1000
 		p.rewrite(i, row)
-	}, "W8: step waiting~.*/first of default is no task"},
+	}, "W8: step waiting~.*/first of default is put as queued, and it is a task"},
 	"what follows a wait is released before its end": {func(p *plot) {
 		i, put := p.step(first, "waiting", "pause", run.Queued)
 		p.insert(i+1, p.item(run.Run{ID: put.ID.Whole(), Tenant: put.Tenant, Generation: put.Generation, Trigger: put.Trigger}.Release("next", put.Created, put.Created, put.Expires)))

@@ -173,6 +173,9 @@ func TestW1_W3_W4_AWaitWhoseFollowersDie(t *testing.T) {
 		more, _ = f.crashing(n)
 		f.lose()
 		for range 60 * 8 {
+			if row := f.rows()["w"]; row.Suspended() && row.NextAt != f.rows()["a"].Ended+wait.Milliseconds() {
+				t.Fatalf("died at %d: it waits %d ms longer than it says, from the end of the step before it", n, row.NextAt-f.rows()["a"].Ended-wait.Milliseconds())
+			}
 			if row, ok := f.rows()["w"]; ok && row.State == run.Succeeded && row.Ended < f.rows()["a"].Ended+wait.Milliseconds() {
 				t.Fatalf("died at %d: the wait has ended %d ms early", n, f.rows()["a"].Ended+wait.Milliseconds()-row.Ended)
 			}
@@ -294,9 +297,10 @@ func TestW9_WhatAWaitWaitsUntil(t *testing.T) {
 	}
 }
 
-// A step ends at each operation of whoever ends a wait beside it. One of the two sees both ends, and the run ends with them, without another check.
+// A step ends at each operation of whoever ends a wait beside it. One of the two sees both ends, and what needs both goes on with them, without another check.
 func TestW3_W4_AWaitEndsBesideAStep(t *testing.T) {
-	steps := `"v": {"wait": {"for": "39m50s"}}, "s": {"needs": ["v"], "handler": {"name": "act"}}, "w": {"wait": {"for": "40m"}}`
+	steps := `"v": {"wait": {"for": "39m50s"}}, "s": {"needs": ["v"], "handler": {"name": "act"}}, "w": {"wait": {"for": "40m"}},
+		"c": {"needs": ["s", "w"], "handler": {"name": "act"}}`
 	for i := range 30 { // so many that whoever ends a step reads few others
 		steps += fmt.Sprintf(`, "p%02d": {"pass": {}}`, i)
 	}
@@ -308,12 +312,11 @@ func TestW3_W4_AWaitEndsBesideAStep(t *testing.T) {
 		if s := f.rows()["s"]; s.State != run.Queued {
 			t.Fatalf("the step is %s", s.Stage())
 		}
-		f.elapsed += 10 * time.Second
-		more = f.within(n, "ticks", func() {
-			f.must(f.host("ticks").tick())
-			f.elapsed += time.Second
-			f.must(f.host("ticks").tick())
-		}, f.work)
+		f.elapsed += 11 * time.Second
+		more = f.within(n, "ticks", func() { f.must(f.host("ticks").tick()) }, f.work)
+		if rows := f.rows(); rows["s"].State.Ended() && rows["w"].State.Ended() && rows["c"].Version == 0 {
+			t.Errorf("it ended before operation %d: both have ended, and nobody has released what needs them", n)
+		}
 		f.work()
 		if head := f.head(); head.State != run.Succeeded {
 			t.Errorf("it ended before operation %d: the run is %s", n, head.State)
