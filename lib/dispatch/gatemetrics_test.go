@@ -2,11 +2,13 @@ package dispatch_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/run"
 )
 
 // Who is let in and who is skipped counts once, under the gate's name where its job asks for that; who finds its own place does not count again.
@@ -35,6 +37,33 @@ func TestWhatGatesCount(t *testing.T) {
 	if in, out := g.Metrics.GateLetIn.Value(metrics.OwnGates), g.Metrics.GateSkipped.Value(metrics.OwnGates); in != 1 || out != 1 {
 		t.Errorf("%d let in and %d skipped of jobs that did not ask for a name, want one each", in, out)
 	}
+}
+
+// Jobs of one name of two tenants have gates of their own, and each shows how its own stands.
+func TestGatesOfTwoTenantsShowThemselves(t *testing.T) {
+	g := newGated(t)
+	own := bounds(2)
+	own.Labels = map[string]string{gate.SeriesLabel: gate.SeriesGate}
+	for n, tenant := range []string{"acme", "acme", "default"} {
+		r := g.put(n, func(r run.Run) run.Run { r.Tenant = tenant; return r })
+		if came, err := g.Enter(t.Context(), r, r.ID.Nominal, own); err != nil || came != dispatch.Passed {
+			t.Fatalf("run %d came to %d, %v", n, came, err)
+		}
+	}
+	same(t, "in progress", gauges(g.Metrics, "belfry_gate_in_progress"), map[string]float64{"job:report": 1, "acme/job:report": 2})
+}
+
+// gauges gives the series of a gauge with one label, by its value.
+func gauges(r *metrics.Registry, name string) map[string]float64 {
+	series := map[string]float64{}
+	r.Each(time.Time{}, func(f metrics.Family, all []metrics.Sample) {
+		for _, s := range all {
+			if f.Name == name {
+				series[s.Values[0]] = s.Value
+			}
+		}
+	})
+	return series
 }
 
 // A gate that jobs name always counts by its name.

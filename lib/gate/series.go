@@ -9,10 +9,10 @@ const (
 // OwnSeries tells whether a job with these labels asks for series of its own.
 func OwnSeries(labels map[string]string) bool { return labels[SeriesLabel] == SeriesGate }
 
-// Series is the name under which metrics have a gate: that of a gate which jobs name has its tenant before it, unless that is the default one, since each tenant may
-// have one of that name.
+// Series is the name under which metrics have a gate: its own, and before it the tenant, unless that is the default one, since each tenant may have a gate of
+// that name.
 func (i ID) Series() string {
-	if i.IsNamed() && i.Tenant != defaultTenant {
+	if i.Tenant != defaultTenant {
 		return i.Tenant + "/" + i.Name
 	}
 	return i.Name
