@@ -138,7 +138,8 @@ func (c *cli) gateList() *cobra.Command {
 		Use:   "list",
 		Short: "List gates, with how many runs are in progress and wait",
 		Long: `List the gates that have names of their own, and after them those of jobs whose field overlap bounds how many of their runs are in progress
-at once. UNITS is how much of the limit is taken, by the runs that are in progress. Where runs pass a gate by a key, the values that are in use follow it.`,
+at once. UNITS is how much of the limit is taken, by the runs that are in progress. WAITING is how many runs wait, and 1000+ is at least so many. Where runs pass a gate
+by a key, its row counts those of all values, and the values that are in use follow it.`,
 		Example: "  belfry gate list",
 		Args:    cobra.NoArgs,
 		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
@@ -158,7 +159,7 @@ at once. UNITS is how much of the limit is taken, by the runs that are in progre
 
 // addGate adds a gate to a listing; in a table, the values of its key follow it.
 func addGate(out *rows, g wire.Gate) error {
-	row := []string{g.Name, g.Policy + g.Order, strconv.Itoa(g.Limit), strconv.Itoa(g.Units), strconv.Itoa(g.InProgress), strconv.Itoa(g.Waiting), strings.Join(notesOf(g), "; ")}
+	row := []string{g.Name, g.Policy + g.Order, strconv.Itoa(g.Limit), strconv.Itoa(g.Units), strconv.Itoa(g.InProgress), waitingOf(g), strings.Join(notesOf(g), "; ")}
 	if err := out.add(g, row); err != nil || out.table == nil {
 		return err
 	}
@@ -171,6 +172,14 @@ func addGate(out *rows, g wire.Gate) error {
 		return nil
 	}
 	return out.add(g, []string{"- …", "", "", "", "", "", "there may be more"})
+}
+
+// waitingOf is how many runs wait at a gate: 1000+ where at least so many do.
+func waitingOf(g wire.Gate) string {
+	if g.MoreWaiting {
+		return strconv.Itoa(g.Waiting) + "+"
+	}
+	return strconv.Itoa(g.Waiting)
 }
 
 // notesOf says what keeps runs out of a gate, and for what it is.
@@ -241,7 +250,7 @@ func (c *cli) showGate(g wire.Gate) error {
 		notes := g
 		notes.Closed = nil
 		rows := [][2]string{{"gate", g.Name}, {"job", g.Job}, {"limit", strconv.Itoa(g.Limit)}, {"policy", g.Policy}, {"order", g.Order}, {"line", most}, {"closed", closed}, {"opened", opened},
-			{"in progress", fmt.Sprintf("%s, of %d units", countOf(g.InProgress, "run"), g.Units)}, {"waiting", strconv.Itoa(g.Waiting)}, {"note", strings.Join(notesOf(notes), "; ")}}
+			{"in progress", fmt.Sprintf("%s, of %d units", countOf(g.InProgress, "run"), g.Units)}, {"waiting", waitingOf(g)}, {"note", strings.Join(notesOf(notes), "; ")}}
 		if g.Generation != 0 {
 			rows = append(rows, [2]string{"generation", fmt.Sprint(g.Generation)}, [2]string{"etag", g.ETag}, [2]string{"updated", clock(g.UpdatedAt)})
 		}

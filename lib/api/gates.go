@@ -125,7 +125,7 @@ func (a *api) listGates(ctx context.Context, p *page, in input[noBody]) (*answer
 }
 
 func gateForm(g control.Gate) wire.Gate {
-	shown := wire.Gate{Name: g.Name(), InProgress: g.InProgress, Units: g.Units, Waiting: g.Waiting, MoreKeys: g.More}
+	shown := wire.Gate{Name: g.Name(), InProgress: g.InProgress, Units: g.Units, Waiting: g.Waiting, MoreWaiting: g.MoreWaiting, MoreKeys: g.More}
 	for _, k := range g.Keys {
 		shown.Keys = append(shown.Keys, wire.KeyGate(k))
 	}

@@ -79,6 +79,9 @@ type Gate struct {
 	Units      int // how much of the limit they take
 	Waiting    int
 
+	MoreWaiting   bool // at least Waiting wait: it has more values than were read, and more places in their lines
+	waitingForAll int  // of them at the gate of all runs, and of no value
+
 	// Keys are, where runs pass it by a key, the values at which runs are in progress or wait, by their keys, at most MaxKeyGates. A run at a value that
 	// was not looked at counts nowhere: values are kept for long after their last run has ended.
 	Keys []KeyGate
@@ -93,7 +96,8 @@ type KeyGate struct {
 }
 
 // MaxGates is the largest page of gates. GateLook is how many runs are looked at for each of them, at how many values, and at least how many runs at all of these
-// together; ValueLook is how many these are for all gates of a page, where it has few. MaxKeyGates is how many values are told of.
+// together; ValueLook is how many these are for all gates of a page, where it has few. Where a gate has more values, at most as many places in their lines are counted.
+// MaxKeyGates is how many values are told of.
 const (
 	MaxGates    = 100
 	GateLook    = 100
@@ -236,7 +240,7 @@ func (s *Service) jobOfGate(ctx context.Context, tenant, name, of string) (job.J
 
 // stand adds to gates of a page how they stand, as their items and runs say. All that is read of the store is read for the whole page.
 func (s *Service) stand(ctx context.Context, tenant string, gates []Gate) error {
-	all, err := s.gateItems(ctx, tenant, gates)
+	all, many, err := s.gateItems(ctx, tenant, gates)
 	if err != nil {
 		return err
 	}
@@ -261,12 +265,12 @@ func (s *Service) stand(ctx context.Context, tenant string, gates []Gate) error 
 			gates[i].count(round)
 		}
 	}
-	return nil
+	return s.countLines(ctx, tenant, gates, many)
 }
 
-// gateItems reads the items of gates: of each that of all runs, and those of values where it may have any.
-func (s *Service) gateItems(ctx context.Context, tenant string, gates []Gate) ([][]store.Item, error) {
-	items := make([][]store.Item, len(gates))
+// gateItems reads the items of gates: of each that of all runs, and those of values where it may have any. many are the gates that have more.
+func (s *Service) gateItems(ctx context.Context, tenant string, gates []Gate) (items [][]store.Item, many []int, err error) {
+	items = make([][]store.Item, len(gates))
 	var plain, several []int
 	var keys []store.Key
 	for i, g := range gates {
@@ -279,7 +283,7 @@ func (s *Service) gateItems(ctx context.Context, tenant string, gates []Gate) ([
 	if len(plain) > 0 {
 		read, err := s.Store.Get(ctx, keys...)
 		if err != nil {
-			return nil, fmt.Errorf("read gates: %w", err)
+			return nil, nil, fmt.Errorf("read gates: %w", err)
 		}
 		for k, i := range plain {
 			items[i] = read[k : k+1]
@@ -293,7 +297,36 @@ func (s *Service) gateItems(ctx context.Context, tenant string, gates []Gate) ([
 		}
 		items[i], gates[i].More = page.Items, page.Cursor != ""
 	})
-	return items, errors.Join(failed...)
+	for i := range gates {
+		if gates[i].More {
+			many = append(many, i)
+		}
+	}
+	return items, many, errors.Join(failed...)
+}
+
+// countLines has gates of more values than were read tell how many runs wait for all of them, by the places in their lines. For a page of gates as many of these are
+// read as entries are looked at.
+func (s *Service) countLines(ctx context.Context, tenant string, gates []Gate, many []int) error {
+	failed := make([]error, len(many))
+	parallel(many, func(k, i int) {
+		g, places := &gates[i], 0
+		lines := gate.KeyedLines(tenant, g.Name(), "")
+		for most := max(GateLook, ValueLook/len(many)); ; { // a page may be short
+			lines.Limit = most - places
+			page, err := s.Store.Query(ctx, lines)
+			if err != nil {
+				failed[k] = fmt.Errorf("count who waits at %s: %w", g.Name(), err)
+				return
+			}
+			places += len(page.Items)
+			if lines.Cursor = page.Cursor; lines.Cursor == "" || places >= most {
+				break
+			}
+		}
+		g.Waiting, g.MoreWaiting = max(g.Waiting, g.waitingForAll+places), lines.Cursor != ""
+	})
+	return errors.Join(failed...)
 }
 
 // look is what of a gate is looked at: runs of its entries.
@@ -358,6 +391,9 @@ func (g *Gate) count(round *gate.Round) {
 		g.More = true
 	}
 	one := KeyGate{gate.ShownKey(key), round.Held(), round.Waiting()}
+	if key == "" {
+		g.waitingForAll = one.Waiting
+	}
 	g.InProgress, g.Units, g.Waiting = g.InProgress+one.InProgress, g.Units+round.Units(), g.Waiting+one.Waiting
 	switch {
 	case key == "" || one.InProgress+one.Waiting == 0:

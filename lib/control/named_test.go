@@ -357,24 +357,7 @@ func TestTheValuesOfANamedGate(t *testing.T) {
 		g.put("acme", "charge", passing(job.GateUse{Gate: "customer", Units: 1, Key: "${ .payload }"}))
 		waiting := map[string]run.Run{}
 		for i, value := range []string{"k8s", "a#b", "acme"} {
-			at := gate.Gate{Tenant: "acme", Name: "customer", Key: gate.KeyOf(value)}
-			now := time.Now()
-			r := run.Run{ID: run.RequestID("charge", now.UnixMilli()+int64(i), 7), Tenant: "acme", State: run.Queued, Generation: 1, Trigger: run.ByRequest}
-			r = r.JoinNamed("customer", at.Key, r.ID.Nominal, 0, 1, false, now.UnixMilli())
-			round := at.Begin()
-			round.Join(r, false)
-			ops, err := round.Puts(now, g.NewID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			op, err := round.Gate().Put(now, g.NewID())
-			if err == nil {
-				_, err = g.Store.Write(t.Context(), append(ops, op)...)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			waiting[value] = r
+			waiting[value] = g.waits("charge", "customer", value, i)
 		}
 		want := []control.KeyGate{{Key: "a#b", Waiting: 1}, {Key: "acme", Waiting: 1}, {Key: "k8s", Waiting: 1}}
 		one, err := g.Gate(t.Context(), "acme", "customer")
@@ -411,6 +394,58 @@ func TestTheValuesOfANamedGate(t *testing.T) {
 		shown, err := g.Run(t.Context(), "acme", waiting["a#b"].ID)
 		if err != nil || gate.Of(shown).Key != gate.KeyOf("a#b") {
 			t.Errorf("it waits at %+v, %v", gate.Of(shown), err)
+		}
+	})
+}
+
+// waits has a run of a job wait at a gate for a value, in its line alone.
+func (g *rig) waits(job, name, value string, n int) run.Run {
+	g.t.Helper()
+	at := gate.Gate{Tenant: "acme", Name: name, Key: gate.KeyOf(value)}
+	now := time.Now()
+	r := run.Run{ID: run.RequestID(job, now.UnixMilli()+int64(n), 7), Tenant: "acme", State: run.Queued, Generation: 1, Trigger: run.ByRequest}
+	r = r.JoinNamed(name, at.Key, r.ID.Nominal, 0, 1, false, now.UnixMilli())
+	round := at.Begin()
+	round.Join(r, false)
+	ops, err := round.Puts(now, g.NewID)
+	if err == nil {
+		var op store.Op
+		if op, err = round.Gate().Put(now, g.NewID()); err == nil {
+			_, err = g.Store.Write(g.t.Context(), append(ops, op)...)
+		}
+	}
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return r
+}
+
+// How many wait at a gate of more values than are told of is counted over all of them, up to a bound.
+func TestAllThatWaitAtANamedGateAreCounted(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.gated("acme", "customer", 1)
+		g.put("acme", "charge", passing(job.GateUse{Gate: "customer", Units: 1, Key: "${ .payload }"}))
+		made := 0
+		wants := func(upTo int, want string) {
+			t.Helper()
+			for ; made < upTo; made++ {
+				g.waits("charge", "customer", fmt.Sprintf("v%04d", made), made)
+			}
+			one, err := g.Gate(t.Context(), "acme", "customer")
+			if got := fmt.Sprint(one.Waiting, one.MoreWaiting); err != nil || got != want {
+				t.Errorf("of %d that wait, it tells %s, %v, want %s", made, got, err, want)
+			}
+		}
+		wants(control.GateLook-1, "99 false")
+		wants(control.GateLook+50, "150 false")
+		wants(control.ValueLook, "1000 false")
+		wants(control.ValueLook+1, "1000 true")
+		for i := range 19 {
+			g.gated("acme", fmt.Sprint("other-", i), 1)
+		}
+		page, _, err := g.Gates(t.Context(), "acme", "", 20)
+		if err != nil || page[0].Waiting != 1000 || !page[0].MoreWaiting {
+			t.Errorf("in a list %d wait, more: %t, %v", page[0].Waiting, page[0].MoreWaiting, err)
 		}
 	})
 }

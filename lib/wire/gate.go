@@ -54,10 +54,13 @@ type Gate struct {
 	Order      string `json:"order,omitempty" enum:"priority,fifo" doc:"of a gate that has a name of its own: who is let in first"`
 	InProgress int    `json:"in_progress" doc:"runs that were let in and have not ended; of a gate with more than 100, what ended a short while ago may be among them"`
 	Units      int    `json:"units" doc:"how many units they take together"`
-	Waiting    int    `json:"waiting" doc:"runs in its line"`
-	Key        string `json:"key,omitempty" example:"${ .payload.customer }" doc:"of the own gate of a job that has one for each value of a key: that key, as the job says it"`
+	Waiting    int    `json:"waiting" doc:"runs in its line; where they pass the gate by a key, in the lines of all values"`
 
-	Keys     []KeyGate `json:"keys,omitempty" maxItems:"20" doc:"where runs pass the gate by a key: the values for which any are in progress or wait, in their order, at most 20. in_progress, units and waiting are those of all values that were looked at. Of the values that were in use in the last 30 days, the first 100 in that order are looked at, with up to 1,000 runs of one gate and 100 of each in a long list"`
+	MoreWaiting bool `json:"more_waiting,omitempty" doc:"at least so many wait: the gate has more than 100 values, and not all runs that wait for them were counted. Of one gate 1,000 are, and in a long list 100 of each"`
+
+	Key string `json:"key,omitempty" example:"${ .payload.customer }" doc:"of the own gate of a job that has one for each value of a key: that key, as the job says it"`
+
+	Keys     []KeyGate `json:"keys,omitempty" maxItems:"20" doc:"where runs pass the gate by a key: the values for which any are in progress or wait, in their order, at most 20. in_progress and units are those of all values that were looked at. Of the values that were in use in the last 30 days, the first 100 in that order are looked at, with up to 1,000 runs of one gate and 100 of each in a long list"`
 	MoreKeys bool      `json:"more_keys,omitempty" doc:"there may be more values than those; the line of each can be listed"`
 
 	Paused bool `json:"paused,omitempty" doc:"its job is paused: only runs with ignore_pause are let in"`
