@@ -76,6 +76,22 @@ script:
 	}
 }
 
+// Of a gate that runs pass by a key, the most that was in progress is of all values together, and who has ended counts no more.
+func TestUnitsOfAllValuesAreCountedTogether(t *testing.T) {
+	r := play(t, `until: 1h
+gates: {customer: {limit: 2}}
+jobs:
+  charge: {gates: [{gate: customer, key: "${ .payload }"}], timeout: 5m, target: {handler: {name: x}}}
+outcomes: {charge: [{takes: 10s}]}
+script:
+  - {at: 1s, do: trigger, runs: [{job: charge, payload: a}, {job: charge, payload: a}, {job: charge, payload: a}, {job: charge, payload: b}]}
+  - {at: 12s, do: trigger, runs: [{job: charge, payload: b}, {job: charge, payload: c}, {job: charge, payload: d}]}
+`, simulate.Options{})
+	if got := fmt.Sprint(r.Most.Gates); got != "map[customer:4]" || r.Open != 0 {
+		t.Errorf("at most %s units, %d open", got, r.Open)
+	}
+}
+
 // Where all that is left waits for what nobody does any more, the simulation is at its end.
 func TestRunsThatNobodyLetsInEndASimulation(t *testing.T) {
 	const jobs = `until: 1h

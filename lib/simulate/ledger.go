@@ -38,7 +38,12 @@ type ledger struct {
 	lined map[run.ID]*account  // who waits in line
 	moved time.Time            // when a run went on for the last time, or somebody did something
 	gates map[store.Key][]byte // of each gate, as it was written last
-	units map[string]int       // by gate that jobs name: how much of its limit was taken at once, at most
+
+	// Of gates that jobs name:
+	taken map[store.Key]int      // units in progress, of all runs or of a value, as counted last
+	stale map[store.Key]struct{} // where that may be otherwise by now
+	total map[string]int         // by name: taken, of all values together
+	units map[string]int         // by name: the most that total has been
 
 	nodes int   // of the workflows of all runs that have begun
 	data  int64 // bytes of results and inputs
@@ -71,6 +76,7 @@ type account struct {
 	progress   bool
 	stops      bool
 	callback   bool
+	entered    []store.Key // the gates that jobs name where it has been counted
 
 	// Of a workflow's run that has begun:
 	head     run.Run
@@ -92,7 +98,8 @@ type try struct {
 
 func newLedger(s store.Store, cut int, now func() time.Time) *ledger {
 	return &ledger{Store: s, cut: cut, now: now, runs: map[run.ID]*account{}, progress: map[string]int{}, most: map[string]int{},
-		lined: map[run.ID]*account{}, gates: map[store.Key][]byte{}, units: map[string]int{}}
+		lined: map[run.ID]*account{}, gates: map[store.Key][]byte{},
+		taken: map[store.Key]int{}, stale: map[store.Key]struct{}{}, total: map[string]int{}, units: map[string]int{}}
 }
 
 // errKilled is what a process hears of the store that was killed. It is not there to hear it.
@@ -186,11 +193,7 @@ func (l *ledger) note(ops []store.Op) {
 	for i := range ops {
 		l.noteRun(&ops[i])
 	}
-	for i := range ops {
-		if isGate(&ops[i]) {
-			l.noteUnits(ops[i].Key)
-		}
-	}
+	l.noteUnits(ops)
 }
 
 const gatePrefix = "gate#" + tenant + "#"
@@ -199,15 +202,48 @@ func isGate(op *store.Op) bool {
 	return op.Kind == store.Put && strings.HasPrefix(op.Key.Partition, gatePrefix)
 }
 
-// noteUnits takes how much of the limit of a gate that jobs name is taken.
-func (l *ledger) noteUnits(at store.Key) {
-	name := strings.TrimPrefix(at.Partition, gatePrefix)
-	if _, own := gate.OwnOf(name); own {
+// isNamed tells of the item of a gate whether jobs name that.
+func isNamed(at store.Key) bool {
+	_, own := gate.OwnOf(strings.TrimPrefix(at.Partition, gatePrefix))
+	return !own
+}
+
+// noteUnits takes how much of the limits of gates that jobs name is taken once these were written. The gate of a value whose runs have gone on since is counted
+// anew, though nobody has written it.
+func (l *ledger) noteUnits(ops []store.Op) {
+	var names []string
+	for i := range ops {
+		if isGate(&ops[i]) && isNamed(ops[i].Key) {
+			l.stale[ops[i].Key] = struct{}{}
+			names = append(names, strings.TrimPrefix(ops[i].Key.Partition, gatePrefix))
+		}
+	}
+	if len(names) == 0 {
 		return
 	}
-	if round := l.inProgress(at); round != nil {
-		l.units[name] = max(l.units[name], round.Units())
+	for at := range l.stale {
+		l.countUnits(at)
 	}
+	clear(l.stale)
+	for _, name := range names {
+		l.units[name] = max(l.units[name], l.total[name])
+	}
+}
+
+// countUnits counts the units that are in progress at a gate.
+func (l *ledger) countUnits(at store.Key) {
+	round := l.inProgress(at)
+	if round == nil {
+		return
+	}
+	g := round.Gate()
+	for _, e := range g.Entries {
+		if a := l.runs[g.Run(e)]; a != nil && !slices.Contains(a.entered, at) {
+			a.entered = append(a.entered, at)
+		}
+	}
+	l.total[g.Name] += round.Units() - l.taken[at]
+	l.taken[at] = round.Units()
 }
 
 // inProgress has looked at all runs that have places at a gate. It is nil where the gate cannot be read.
@@ -284,6 +320,9 @@ func (l *ledger) noteRun(op *store.Op) {
 	}
 	if lined := l.lined[id] != nil; r.State != a.state || r.Waits() != lined {
 		l.moved = l.now()
+	}
+	for _, at := range a.entered {
+		l.stale[at] = struct{}{}
 	}
 	if delete(l.lined, id); r.Waits() {
 		l.lined[id] = a

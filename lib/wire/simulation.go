@@ -89,7 +89,7 @@ type SimulationMissed struct {
 // SimulationMost is how much was in progress at once, at most.
 type SimulationMost struct {
 	Jobs    map[string]int `json:"jobs" doc:"runs that had started and not ended, by job"`
-	Gates   map[string]int `json:"gates,omitempty" doc:"units of runs that were let in and had not ended, by the gate that jobs name; left out where there was none"`
+	Gates   map[string]int `json:"gates,omitempty" doc:"units of runs that were let in and had not ended, by the gate that jobs name; where they pass it by a key, those of all values together; left out where there was none"`
 	Workers int            `json:"workers" doc:"attempts"`
 }
 
