@@ -67,7 +67,7 @@ func (l *letting) read() error {
 		return err
 	}
 	if l.gone() || !l.job.Def.Paused || l.round.Forwarded() || l.whole { // places of nobody go in a pause, too
-		return l.line(ctx)
+		return l.line()
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (l *letting) leave(ctx context.Context) error {
 }
 
 // line decides over the line from its front on.
-func (l *letting) line(ctx context.Context) error {
+func (l *letting) line() error {
 	most := lineBatch
 	switch {
 	case l.gone():
@@ -196,21 +196,17 @@ func (l *letting) line(ctx context.Context) error {
 		limit = lineLook
 	}
 	var seen seenLine
-	for line := l.round.Gate().Line(limit); ; line.Limit = lineLook {
-		page, err := l.Store.Query(ctx, line)
-		if err != nil {
-			return fmt.Errorf("read the line of gate %s: %w", l.calling.at, err)
-		}
-		if err := l.page(ctx, page.Items, &seen); err != nil {
+	line := l.round.Gate().Line(limit)
+	for cut := false; !cut; line.Limit = lineLook {
+		if err := l.look(&line, &seen); err != nil {
 			return err
 		}
-		line.Cursor, seen.more = page.Cursor, page.Cursor != ""
-		if seen.pages++; line.Cursor == "" || seen.stays || seen.held == 0 || !l.round.Room(l.limit()) || seen.pages == linePages {
+		if !seen.more || seen.stays || seen.held == 0 || !l.round.Room(l.limit()) {
 			break
 		}
-	}
-	if seen.pages == linePages {
-		l.Log.WarnContext(ctx, "a line begins with more runs of paused jobs than are looked past: those behind wait until there are fewer", "gate", l.calling.at.String())
+		if cut = seen.pages == linePages || l.late(); cut {
+			l.Log.Warn("a line begins with more runs of paused jobs than are looked past: those behind wait until there are fewer", "gate", l.calling.at.String(), "pages", seen.pages)
+		}
 	}
 	more := seen.first != nil || seen.more
 	if seen.first == nil {
@@ -224,8 +220,32 @@ func (l *letting) line(ctx context.Context) error {
 	return nil
 }
 
-// linePages is how many pages of a line are looked through for a run that can be let in, past those that the pauses of their jobs hold.
-const linePages = 20
+// How far somebody who lets in looks for a run that can be, past those that the pauses of their jobs hold.
+const (
+	linePages = 20              // pages of a line, for one write
+	lineTime  = 5 * time.Second // for all writes of a call, and at most a third of a lease: a page of each is looked at, however long that takes
+)
+
+// late tells whether the time is over that a call may take to look past runs that pauses hold. It begins when the first of them were seen.
+func (l *letting) late() bool {
+	now := l.Elapsed()
+	if l.calling.until == 0 {
+		l.calling.until = now + min(lineTime, l.Lease/3)
+	}
+	return now >= l.calling.until
+}
+
+// look reads a page of the line, decides over it, and goes on to the next.
+func (l *letting) look(line *store.Range, seen *seenLine) error {
+	ctx, cancel := l.brief()
+	defer cancel()
+	page, err := l.Store.Query(ctx, *line)
+	if err != nil {
+		return fmt.Errorf("read the line of gate %s: %w", l.calling.at, err)
+	}
+	line.Cursor, seen.more, seen.pages = page.Cursor, page.Cursor != "", seen.pages+1
+	return l.page(ctx, page.Items, seen)
+}
 
 // seenLine is what was seen of a line, from its front on.
 type seenLine struct {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -36,6 +37,9 @@ type calling struct {
 	at   gate.ID
 	gone []run.Run // hold no place any more, as they stood when they did, or waited in line
 	look bool      // at all that hold places
+
+	until time.Duration // by Elapsed: for how long it looks past runs that pauses hold; 0: it has seen none yet
+
 	done chan struct{}
 	err  error
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
@@ -502,6 +504,45 @@ func TestG3_APausedJobHoldsUpNobodyElse(t *testing.T) {
 	s.over("b", 901)
 	if in, _ = s.who(); !slices.Equal(in, []string{"a1"}) {
 		t.Errorf("after a resume %v is in progress", in)
+	}
+}
+
+// Who lets in looks past the runs of a paused job for a bounded time, over all its writes. What it has seen by then holds, and those behind are left to later looks.
+func TestALookPastHeldRunsEndsInTime(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		page  time.Duration // takes a page of the line
+		pages int
+		in    string
+	}{
+		{"a fast store", time.Millisecond, 6, "[b900]"},
+		{"a slow store", 4 * time.Second, 3 + 1, "[]"}, // once more behind the write without who has ended
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSeveral(t)
+			s.passes("a", job.Overlap{}, nil, use(1))
+			s.passes("b", job.Overlap{}, nil, use(1))
+			s.says(limited(1))
+			s.comes("b", 0)
+			for n := range 450 {
+				s.comes("a", 1+n)
+			}
+			s.comes("b", 900)
+			s.passes("a", job.Overlap{}, func(j *job.Job) { j.Def.Paused = true; j.Generation-- }, use(1))
+			pages := 0
+			s.fail(func(_ context.Context, call faulty.Call) faulty.Fault {
+				if call.Method == faulty.Query && strings.HasPrefix(call.Range.Partition, "line#") {
+					pages++
+					s.elapsed += c.page
+				}
+				return faulty.Fault{}
+			})
+			s.over("b", 0)
+			s.fail(nil)
+			in, _ := s.who()
+			same(t, "in progress", in, c.in)
+			same(t, "pages", pages, c.pages)
+		})
 	}
 }
 
