@@ -65,7 +65,7 @@ func TestAWorkflowInACopy(t *testing.T) {
 
 // A step that waits goes on waiting in a copy that goes on with its run, until the instant that was told once; where that is over, it ends at the first check. In a
 // copy of the past it ends as unknown, as all of its run.
-func TestAWaitInACopy(t *testing.T) {
+func TestScenario39_AWaitInACopy(t *testing.T) {
 	for name, row := range map[string]struct {
 		resume      bool
 		later       time.Duration // the copy is made
