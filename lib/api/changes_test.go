@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,13 +27,22 @@ type event struct {
 	at time.Time
 }
 
-// follower follows a stream of changes within a bubble.
+// follower follows a stream of changes within a bubble. It writes while a test sleeps, and nothing but the clock of the bubble orders the two.
 type follower struct {
-	events []event
 	status int
 	header http.Header
-	ended  bool
+	ended  atomic.Bool
 	stop   func()
+
+	mu   sync.Mutex
+	came []event
+}
+
+// events are those that have come.
+func (f *follower) events() []event {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.came)
 }
 
 // follow begins to follow changes. What has come stands there when all else waits: after synctest.Wait.
@@ -45,7 +56,7 @@ func (s *server) follow(headers ...string) *follower {
 	}
 	go func() {
 		s.handler.ServeHTTP(f, r)
-		f.ended = true
+		f.ended.Store(true)
 	}()
 	synctest.Wait()
 	return f
@@ -70,14 +81,16 @@ func (f *follower) Write(text []byte) (int, error) {
 	if err := json.Unmarshal([]byte(data), &e.Changes); err != nil {
 		return 0, err
 	}
-	f.events = append(f.events, e)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.came = append(f.came, e)
 	return len(text), nil
 }
 
 // named are all that has been told, each once.
 func (f *follower) named() []string {
 	var all []string
-	for _, e := range f.events {
+	for _, e := range f.events() {
 		all = append(all, e.Changed...)
 	}
 	slices.Sort(all)
@@ -110,8 +123,9 @@ func follows(t *testing.T, test func(t *testing.T, s *server)) {
 func TestAStreamNamesWhatChanges(t *testing.T) {
 	follows(t, func(t *testing.T, s *server) {
 		f := s.follow()
-		if len(f.events) != 1 || f.events[0].Complete == nil || !*f.events[0].Complete || len(f.events[0].Changed) != 0 || f.header.Get("Content-Type") != "text/event-stream" {
-			t.Fatalf("it begins with %+v, %v; want that it is complete, and nothing more", f.events, f.header)
+		events := f.events()
+		if len(events) != 1 || events[0].Complete == nil || !*events[0].Complete || len(events[0].Changed) != 0 || f.header.Get("Content-Type") != "text/event-stream" {
+			t.Fatalf("it begins with %+v, %v; want that it is complete, and nothing more", events, f.header)
 		}
 		s.send("PUT", "/v1/jobs/a", echo).is(201)
 		time.Sleep(time.Second)
@@ -125,17 +139,17 @@ func TestAStreamNamesWhatChanges(t *testing.T) {
 				t.Errorf("a run began and ended: told %q, want %s", f.named(), want)
 			}
 		}
-		before := len(f.events)
+		before := len(f.events())
 		if is := into[wire.Run](s.send("GET", "/v1/runs/"+run.ID, "").is(200)); is.State != "succeeded" {
 			t.Fatalf("the run is %s", is.State)
 		}
 		time.Sleep(10 * time.Second)
-		if len(f.events) != before {
-			t.Errorf("nothing happened, and it is told %+v", f.events[before:])
+		if events := f.events(); len(events) != before {
+			t.Errorf("nothing happened, and it is told %+v", events[before:])
 		}
 		f.stop()
 		synctest.Wait()
-		if !f.ended || s.changes.Listening() {
+		if !f.ended.Load() || s.changes.Listening() {
 			t.Error("its client has gone, and it listens on")
 		}
 	})
@@ -147,8 +161,8 @@ func TestP12_AStreamNamesNothingOfOtherTenants(t *testing.T) {
 		s.send("PUT", "/v1/jobs/secret", echo, s.of("acme")...).is(201)
 		s.send("POST", "/v1/jobs/secret/runs", `{}`, s.of("acme")...).is(202)
 		time.Sleep(5 * time.Second)
-		if !slices.Contains(acme.named(), "job:secret") || len(other.named()) != 0 || len(other.events) != 1 {
-			t.Errorf("its own tenant is told %q, another %+v", acme.named(), other.events)
+		if !slices.Contains(acme.named(), "job:secret") || len(other.named()) != 0 || len(other.events()) != 1 {
+			t.Errorf("its own tenant is told %q, another %+v", acme.named(), other.events())
 		}
 	})
 }
@@ -160,15 +174,16 @@ func TestP11_AStreamIsBounded(t *testing.T) {
 			s.changes.Tell("default", "runs", "jobs")
 			time.Sleep(time.Millisecond)
 		}
-		for i := 1; i < len(f.events); i++ {
-			if after := f.events[i].at.Sub(f.events[i-1].at); after < 250*time.Millisecond {
+		events := f.events()
+		for i := 1; i < len(events); i++ {
+			if after := events[i].at.Sub(events[i-1].at); after < 250*time.Millisecond {
 				t.Errorf("the events %d and %d are %s apart", i-1, i, after)
 			}
-			if !slices.Equal(f.events[i].Changed, []string{"jobs", "runs"}) {
-				t.Errorf("event %d is %q", i, f.events[i].Changed)
+			if !slices.Equal(events[i].Changed, []string{"jobs", "runs"}) {
+				t.Errorf("event %d is %q", i, events[i].Changed)
 			}
 		}
-		if n := len(f.events); n < 12 || n > 14 {
+		if n := len(events); n < 12 || n > 14 {
 			t.Errorf("%d events in three seconds, want four a second", n)
 		}
 		time.Sleep(time.Second)
@@ -178,11 +193,12 @@ func TestP11_AStreamIsBounded(t *testing.T) {
 			s.changes.Tell("default", changes.RunTopic(strings.Repeat("x", i)))
 		}
 		time.Sleep(time.Second)
-		if last := f.events[len(f.events)-1].Changed; !slices.Equal(last, []string{"all"}) {
+		events = f.events()
+		if last := events[len(events)-1].Changed; !slices.Equal(last, []string{"all"}) {
 			t.Errorf("too much to name: told %d names, want all", len(last))
 		}
 		time.Sleep(time.Minute)
-		if !f.ended || s.changes.Listening() {
+		if !f.ended.Load() || s.changes.Listening() {
 			t.Error("after a minute it goes on")
 		}
 	})
@@ -192,20 +208,20 @@ func TestAStreamEndsAfter45SecondsAndWithTheServer(t *testing.T) {
 	follows(t, func(t *testing.T, s *server) {
 		f := s.follow()
 		time.Sleep(44 * time.Second)
-		if f.ended {
+		if f.ended.Load() {
 			t.Error("it ended early")
 		}
 		time.Sleep(2 * time.Second)
-		if !f.ended {
+		if !f.ended.Load() {
 			t.Error("it did not end by itself")
 		}
 		f = s.follow()
 		s.changes.Close()
 		synctest.Wait()
-		if !f.ended {
+		if !f.ended.Load() {
 			t.Error("the server stops, and it goes on")
 		}
-		if late := s.follow(); !late.ended {
+		if late := s.follow(); !late.ended.Load() {
 			t.Error("one that begins while the server stops goes on")
 		}
 	})
@@ -222,7 +238,7 @@ func TestP11_StreamsAreBoundedForATenantAndInAll(t *testing.T) {
 			t.Errorf("told %s, Retry-After %s", r.body, r.header.Get("Retry-After"))
 		}
 		s.send("GET", "/v1/jobs", "").is(200)
-		if other := s.follow(s.of("acme")...); len(other.events) != 1 {
+		if other := s.follow(s.of("acme")...); len(other.events()) != 1 {
 			t.Error("another tenant has no stream")
 		}
 		for i := range changes.MaxListeners - changes.MaxTenantListeners - 1 {
