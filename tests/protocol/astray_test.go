@@ -139,7 +139,7 @@ func TestP3_P9_Fault08_Fault09_a_request_whose_clock_turns_out_to_be_wrong_is_no
 		w.work()
 		waits, _, err := w.host("api").order(tenant, "a", control.Request{Delay: new(time.Hour)})
 		w.must(err)
-		before := w.items()
+		before := w.items("")
 		soon := w.clock().Add(30 * time.Second)
 		for what, ask := range map[string]func(*host) error{
 			"a request": func(h *host) error {
@@ -170,7 +170,7 @@ func TestP3_P9_Fault08_Fault09_a_request_whose_clock_turns_out_to_be_wrong_is_no
 				t.Errorf("%s by a clock that is off by %s gave %v, want a refusal", what, off, err)
 			}
 		}
-		if !reflect.DeepEqual(w.items(), before) {
+		if !reflect.DeepEqual(w.items(""), before) {
 			t.Errorf("by a clock that is off by %s, something was written", off)
 		}
 	}

@@ -41,10 +41,7 @@ func (w *world) shard() timer.Shard {
 // timers gives all timers that stand, the first to wake first; those of a batch each for itself.
 func (w *world) timers() []timer.Timer {
 	var all []timer.Timer
-	for _, item := range w.items() {
-		if !strings.HasPrefix(item.Partition, "due#") {
-			continue
-		}
+	for _, item := range w.items("due#") {
 		switch t, err := timer.FromItem(item); {
 		case err != nil:
 		case t.Kind == timer.Batch:
@@ -60,11 +57,8 @@ func (w *world) timers() []timer.Timer {
 // runs gives all runs that stand, fences included, by tenant, job and nominal time.
 func (w *world) runs() []run.Run {
 	var all []run.Run
-	for _, item := range w.items() {
+	for _, item := range w.items("run#") {
 		parts := strings.Split(item.Partition, "#")
-		if parts[0] != "run" {
-			continue
-		}
 		id, err := run.IDFromSort(parts[2], item.Sort)
 		w.must(err)
 		if r, _, err := run.FromItem(parts[1], id, item); err == nil {
@@ -79,7 +73,7 @@ func (w *world) runs() []run.Run {
 func (w *world) check(upTo int64) []string {
 	w.judging.Lock()
 	defer w.judging.Unlock()
-	owed := w.judge.Owed(w.clock(), time.UnixMilli(upTo), slices.Values(w.items()))
+	owed := w.judge.Owed(w.clock(), time.UnixMilli(upTo), slices.Values(w.items("")))
 	return append(slices.Clone(w.judge.Violations()), owed...)
 }
 

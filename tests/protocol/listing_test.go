@@ -44,9 +44,10 @@ func (w *world) listed(tenant string, f control.RunFilter) []run.Run {
 
 // checkListed: each run that stands, and is in one of some states (none: any), is listed once, newest first or oldest first, and nothing else is.
 func (w *world) checkListed(states ...run.State) (wrong []string) {
+	standing := w.runs()
 	for _, tenant := range []string{tenant, other} {
 		var want []string
-		for _, r := range w.runs() {
+		for _, r := range standing {
 			if r.Tenant == tenant && r.State != run.Fenced && (len(states) == 0 || slices.Contains(states, r.State)) {
 				want = append(want, r.ID.Place())
 			}

@@ -85,7 +85,7 @@ func TestG1_G2_G3_G5_Fault01_a_thousand_gates_of_many_values(t *testing.T) {
 		ended++
 	}
 	stood := 0
-	for _, item := range w.items() {
+	for _, item := range w.items("") {
 		switch {
 		case strings.HasPrefix(item.Partition, "line#"):
 			t.Errorf("%s stands, and everybody has ended", item.Key)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -205,11 +204,9 @@ func (w *world) waiting() bool {
 		w.must(err)
 		read[n] = s.Watermark
 	}
-	for _, item := range w.items() {
-		if strings.HasPrefix(item.Partition, "due#") {
-			if t, err := timer.FromItem(item); err == nil && t.Owed != 0 && t.Wake > read[w.layout.ShardOf(t.Bucket())] {
-				return true
-			}
+	for _, item := range w.items("due#") {
+		if t, err := timer.FromItem(item); err == nil && t.Owed != 0 && t.Wake > read[w.layout.ShardOf(t.Bucket())] {
+			return true
 		}
 	}
 	return slices.ContainsFunc(w.runs(), func(r run.Run) bool { return r.State == run.Queued && r.NextAt != 0 })

@@ -56,7 +56,7 @@ func wakes(runs int, names ...string) func(w *world) {
 
 // waitingTimers are those of callbacks that wait for others.
 func (w *world) waitingTimers() (waiting []timer.Timer) {
-	for _, item := range w.items() {
+	for _, item := range w.items("due#") {
 		if t, err := timer.FromItem(item); err == nil && t.Waits() {
 			waiting = append(waiting, t)
 		}

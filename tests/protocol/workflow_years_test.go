@@ -19,7 +19,7 @@ const year = 365 * 24 * time.Hour
 
 // lapse takes away what of these partitions is kept no longer than so long from now, as an engine does then, and all blobs like it.
 func (w *world) lapse(after time.Duration, prefixes ...string) {
-	for _, item := range w.items() {
+	for _, item := range w.items("") {
 		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(item.Partition, p) }) &&
 			!item.Expires.IsZero() && item.Expires.Before(w.clock().Add(after)) {
 			_, err := w.kept.Write(context.Background(), store.Op{Kind: store.Delete, Key: item.Key, If: store.Any})

@@ -180,6 +180,9 @@ func (w *world) noted(call target.Call, ok bool) error {
 	return nil
 }
 
+// uncounted is the registry of all hosts: nobody reads it, and to make one for each costs as much as many of their acts.
+var uncounted = metrics.New()
+
 // host is one process: its caches, its clock, its fate.
 type host struct {
 	*world
@@ -247,16 +250,16 @@ func (w *world) host(name string) *host {
 	h.dispatch, err = dispatch.New(dispatch.Config{
 		Store: h.store, Book: job.NewBook(h.store, w.compile), Queues: queues, Layout: w.layout, Now: now,
 		Elapsed: func() time.Duration { return w.elapsed }, NewID: w.newID, LookAhead: w.lookAhead,
-		CatchUpRate: w.rate, Callbacks: w.callbacks, Blobs: w.blobs, Still: w.still,
+		CatchUpRate: w.rate, Callbacks: w.callbacks, Blobs: w.blobs, Still: w.still, Metrics: uncounted,
 	})
 	w.must(err)
-	h.ticker, err = tick.New(tick.Config{Dispatch: h.dispatch, Metrics: metrics.New(), Owner: name, Parallel: 1, Lease: w.lease, Counts: w.counts})
+	h.ticker, err = tick.New(tick.Config{Dispatch: h.dispatch, Metrics: uncounted, Owner: name, Parallel: 1, Lease: w.lease, Counts: w.counts})
 	w.must(err)
 	h.control, err = control.New(control.Config{Store: h.store, Blobs: w.blobs, Dispatch: h.dispatch, Now: now, NewID: w.newID, Can: func(string, target.Spec) error { return nil }})
 	w.must(err)
 	targets, err := target.New(target.Config{Now: now, Handlers: w.handlers})
 	w.must(err)
-	desk, err := lease.New(lease.Config{Dispatch: h.dispatch, Queue: job.DefaultQueue, Blobs: w.blobs, Metrics: metrics.New(), Name: name})
+	desk, err := lease.New(lease.Config{Dispatch: h.dispatch, Queue: job.DefaultQueue, Blobs: w.blobs, Metrics: uncounted, Name: name})
 	w.must(err)
 	still := func() time.Duration { return 0 } // no attempt here is renewed: a call takes no time, and who is stopped in one does nothing
 	h.worker, err = worker.New(worker.Config{Source: desk, Targets: targets, Elapsed: still, Concurrency: 1})
@@ -272,10 +275,10 @@ func (w *world) restart(name string) *host {
 }
 
 func (h *host) hook(_ context.Context, c faulty.Call) faulty.Fault {
-	h.remember(c)
 	if idle(h.world, c) {
 		return faulty.Fault{}
 	}
+	h.remember(c)
 	return h.ask(operation{call: c})
 }
 
@@ -299,6 +302,9 @@ func idle(w *world, c faulty.Call) bool {
 }
 
 func (w *world) remember(c faulty.Call) {
+	if len(c.Ops) == 0 {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, op := range c.Ops {
@@ -306,10 +312,15 @@ func (w *world) remember(c faulty.Call) {
 	}
 }
 
-// items gives all that stands, in the order of the keys.
-func (w *world) items() []store.Item {
+// items gives all that stands in partitions that begin with a text, in the order of the keys.
+func (w *world) items(partition string) []store.Item {
 	var all []store.Item
-	w.must(w.kept.Export(context.Background(), func(item store.Item) error { all = append(all, item); return nil }))
+	w.must(w.kept.Export(context.Background(), func(item store.Item) error {
+		if strings.HasPrefix(item.Partition, partition) {
+			all = append(all, item)
+		}
+		return nil
+	}))
 	slices.SortFunc(all, func(a, b store.Item) int {
 		return cmp.Or(strings.Compare(a.Partition, b.Partition), strings.Compare(a.Sort, b.Sort))
 	})

@@ -83,14 +83,19 @@ type Store struct {
 	hook  Hook
 
 	mu      sync.Mutex
-	counts  map[Method]Counts
-	faults  map[Method]int // how often the hook was asked
+	tallies map[Method]*tally
 	skew    time.Duration
 	skewSet bool
 
 	closing chan struct{}
 	once    sync.Once
 	late    sync.WaitGroup
+}
+
+// tally is what is counted of a method.
+type tally struct {
+	Counts
+	asked int // how often the hook was
 }
 
 var _ store.Store = (*Store)(nil)
@@ -100,16 +105,15 @@ func New(inner store.Store, hook Hook) *Store {
 	if hook == nil {
 		hook = func(context.Context, Call) Fault { return Fault{} }
 	}
-	return &Store{
-		inner: inner, hook: hook, counts: map[Method]Counts{}, faults: map[Method]int{}, closing: make(chan struct{}),
-	}
+	tallies := map[Method]*tally{Get: {}, Peek: {}, Query: {}, Write: {}, WriteEach: {}}
+	return &Store{inner: inner, hook: hook, tallies: tallies, closing: make(chan struct{})}
 }
 
 // Count gives what was asked of a method so far.
 func (s *Store) Count(m Method) Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.counts[m]
+	return s.tallies[m].Counts
 }
 
 // SetSkew makes the store's clock differ from this host's.
@@ -132,16 +136,16 @@ func (s *Store) Skew() time.Duration {
 func (s *Store) count(m Method, items int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.counts[m]
+	c := s.tallies[m]
 	c.Calls++
 	c.Items += items
-	s.counts[m] = c
 }
 
 func (s *Store) ask(ctx context.Context, c Call) Fault {
 	s.mu.Lock()
-	s.faults[c.Method]++
-	c.N = s.faults[c.Method]
+	counted := s.tallies[c.Method]
+	counted.asked++
+	c.N = counted.asked
 	s.mu.Unlock()
 	return s.hook(ctx, c)
 }
