@@ -57,13 +57,11 @@ func (f *flowWorld) paths() []string {
 // checks are when checks of the run lie ahead of the present, Unix ms.
 func (f *flowWorld) checks() []int64 {
 	var wakes []int64
-	for _, item := range f.items() {
-		if strings.HasPrefix(item.Partition, "due#") {
-			one, err := timer.FromItem(item)
-			f.must(err)
-			if one.Kind == timer.Check && one.Run == f.id && one.Wake > f.now() {
-				wakes = append(wakes, one.Wake)
-			}
+	for _, item := range f.items("due#") {
+		one, err := timer.FromItem(item)
+		f.must(err)
+		if one.Kind == timer.Check && one.Run == f.id && one.Wake > f.now() {
+			wakes = append(wakes, one.Wake)
 		}
 	}
 	slices.Sort(wakes)
