@@ -51,10 +51,10 @@ build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFuncti
 	CGO_ENABLED=0 GOOS=linux GOARCH=$${GOARCH:-arm64} $(GO) build $(FUNCTION_FLAGS) \
 		-o "$(ARTIFACTS_DIR)/bootstrap" ./functions/$(shell echo $(@:build-%Function=%) | tr '[:upper:]' '[:lower:]')
 
-# What fails fast stands first. Beside the Go tests stand the stack, the emulators and the browser, which wait much, so that two processors
-# have something to do until the end.
+# What fails fast stands first, with the model beside it, which leaves a processor idle when it is alone. Beside the Go tests stand the
+# stack, the emulators and the browser, which wait much, so that two processors have something to do until the end.
 test: ## what a change must pass: linters, pages, Go tests, race detector, emulators, a stack; the same verdict on any day
-	@MAKE="$(MAKE)" .ci/steps "architecture lint | generated promises docs test-model" "test-go | test-aws test-emulators test-race | test-console"
+	@MAKE="$(MAKE)" .ci/steps "architecture lint | generated promises docs | test-model" "test-go | test-aws test-emulators test-race | test-console"
 
 # Seeds are drawn, and nothing is trimmed. BELFRY_SEED repeats what an earlier run drew.
 test-deep: ## what looks further, before a release and each night: drawn seeds, whole volumes, all emulators; as long as it takes
