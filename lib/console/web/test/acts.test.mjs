@@ -457,6 +457,7 @@ test('each refusal has its own words, nothing is asked for twice, and the key st
   const answers = [...some(clear, 3), ...some(unclear, 1), [(route) => route.abort('connectionreset'), /No answer came. It may have been done/, true]]
   const at = (url) => url.pathname === '/v1/jobs/words/runs'
   const keys = []
+  const looked = new Set() // but for their words, refusals differ by a link, and by whether anybody knows the outcome
   await v.press('Trigger…')
   for (const [answer, words, maybe] of answers) {
     await v.page.route(at, (route) => (route.request().method() === 'POST' ? (keys.push(route.request().headers()['idempotency-key']), answer(route)) : route.fallback()))
@@ -464,8 +465,11 @@ test('each refusal has its own words, nothing is asked for twice, and the key st
     await v.dialog.getByRole('button', { name: 'Trigger' }).click()
     await v.page.waitForFunction((n) => document.querySelector('dialog .refused')?.textContent.match(n), words.source)
     assert.equal(v.sent.length, before + 1, String(words))
-    assert.equal(await v.dialog.getByRole('link', { name: /Look again/ }).count(), maybe || /changed/.test(words.source) ? 1 : 0, String(words))
-    await clean(v)
+    const links = maybe || /changed/.test(words.source) ? 1 : 0
+    assert.equal(await v.dialog.getByRole('link', { name: /Look again/ }).count(), links, String(words))
+    const look = links + String(maybe)
+    if (!looked.has(look)) await clean(v)
+    looked.add(look)
     await v.page.unroute(at)
   }
   // A press of the user's after an outcome that nobody knows asks under the same key; after a clear one, under another.
@@ -478,6 +482,7 @@ test('each refusal has its own words, nothing is asked for twice, and the key st
   await v.dialog.getByRole('button', { name: 'Trigger' }).click()
   await v.told('is the run of your earlier request')
   assert.equal(v.sent.at(-1).headers()['idempotency-key'], keys.at(-1))
+  assert.deepEqual(await v.violations(), [])
   await v.end()
 })
 

@@ -122,7 +122,7 @@ test('every dialog: axe finds nothing, nothing scrolls sideways at 320, light an
     const v = await Visit.to(undefined)
     const { page } = v
     const found = []
-    for (const [at, ...buttons] of of(seeded[name])) {
+    for (const [i, [at, ...buttons]] of of(seeded[name]).entries()) {
       await page.setViewportSize({ width: 1280, height: 800 })
       await page.goto(servers[name].console + at)
       await settled(page, name) // who takes all before the list has come takes none
@@ -137,7 +137,8 @@ test('every dialog: axe finds nothing, nothing scrolls sideways at 320, light an
       for (const [width, scheme] of some([[1280, 'light'], [320, 'dark'], [320, 'light'], [1280, 'dark']], 2)) {
         await page.setViewportSize({ width, height: 800 })
         await page.emulateMedia({ colorScheme: scheme })
-        found.push(...(await axe(page)).map((text) => `${what}, ${width} wide, ${scheme}: ${text}`))
+        // In make test axe sees each dialog once, every other one narrow and dark.
+        if (process.env.DEEP || (width === 1280) === (i % 2 === 0)) found.push(...(await axe(page)).map((text) => `${what}, ${width} wide, ${scheme}: ${text}`))
         if (await sideways(page)) found.push(`${what} scrolls sideways at ${width}`)
         const inner = await page.evaluate(() => [...document.querySelectorAll('dialog[open], dialog[open] *')].filter((e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== 'visible').map((e) => e.outerHTML.slice(0, 120)))
         const out = await page.evaluate(() => [...document.querySelectorAll('dialog[open] *')].filter((e) => e.getBoundingClientRect().right > e.closest('dialog').getBoundingClientRect().right).map((e) => e.outerHTML.slice(0, 120)))
