@@ -2,12 +2,12 @@ package api_test
 
 import (
 	"os"
-	"runtime/debug"
 	"testing"
+
+	"github.com/belfry-scheduler/belfry/tests/garbage"
 )
 
-// Servers are small and many: collected as often as a server's heap is, they take a fifth more of the processor.
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400)
+	garbage.Seldom()
 	os.Exit(m.Run())
 }

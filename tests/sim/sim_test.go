@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/tests/garbage"
 )
 
 var (
@@ -28,7 +28,7 @@ var (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	runtime.GOMAXPROCS(1) // see goroutineID
-	debug.SetGCPercent(400)
+	garbage.Seldom()
 	os.Exit(m.Run())
 }
 
