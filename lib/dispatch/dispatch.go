@@ -69,6 +69,7 @@ type Dispatcher struct {
 	Config
 	steady   steadiness
 	entering entering
+	lines    linesSeen
 	ends     ends
 	absent   absences
 
@@ -104,7 +105,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Dispatcher{Config: cfg, evaluations: newEvaluating(), entering: entering{at: map[gate.ID]*atGate{}}, ends: ends{of: map[store.Key][]*end{}}, fullUntil: map[string]time.Time{}}, nil
+	return &Dispatcher{Config: cfg, evaluations: newEvaluating(), entering: entering{at: map[gate.ID]*atGate{}}, lines: linesSeen{of: map[string]*valuesSeen{}}, ends: ends{of: map[store.Key][]*end{}}, fullUntil: map[string]time.Time{}}, nil
 }
 
 // Lateness is the protocol's stated assumption: no write lands later than this after it was sent.

@@ -53,6 +53,32 @@ func TestGatesOfTwoTenantsShowThemselves(t *testing.T) {
 	same(t, "in progress", gauges(g.Metrics, "belfry_gate_in_progress"), map[string]float64{"job:report": 1, "acme/job:report": 2})
 }
 
+// Of a gate that runs pass by a key, the gauge of who waits is of all values together. A value of which nothing was seen for long counts no more: another process
+// may have let in who waited there.
+func TestTheGaugeOfWhoWaitsIsOfAllValues(t *testing.T) {
+	s := newSeveral(t)
+	s.passes("a", job.Overlap{}, nil, job.GateUse{Gate: "customer", Units: 1, Key: "${ .payload }"})
+	s.passes("b", job.Overlap{}, nil, job.GateUse{Gate: "customer", Units: 1})
+	s.saysAt("customer", limited(1))
+	waits := func(want map[string]float64) {
+		t.Helper()
+		same(t, "waiting", gauges(s.Metrics, "belfry_gate_waiting"), want)
+	}
+	for n, customer := range []string{"acme", "acme", "acme", "bolt", "bolt"} {
+		s.of(customer, "a", n)
+		s.comes("a", n)
+	}
+	waits(map[string]float64{"customer": 3})
+	s.comes("b", 5)
+	s.comes("b", 6)
+	waits(map[string]float64{"customer": 4})
+	s.over("a", 3)
+	waits(map[string]float64{"customer": 3})
+	s.now = s.now.Add(time.Hour)
+	s.over("b", 5)
+	waits(map[string]float64{"customer": 0})
+}
+
 // gauges gives the series of a gauge with one label, by its value.
 func gauges(r *metrics.Registry, name string) map[string]float64 {
 	series := map[string]float64{}

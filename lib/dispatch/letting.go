@@ -10,7 +10,6 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
-	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -425,17 +424,4 @@ func (l *letting) write() error {
 	}
 	l.gauge(l.round.Gate(), l.job.Def.Labels)
 	return nil
-}
-
-// gauge shows how a gate that has series of its own stands. All others together have none: what each process last saw of each does not add up.
-func (d *Dispatcher) gauge(g gate.Gate, labels map[string]string) {
-	if g.Key != "" || !g.ID().IsNamed() && !gate.OwnSeries(labels) { // of the gates of several values, none shows how they all stand
-		return
-	}
-	name := d.Metrics.Gate(g.ID().Series(), true)
-	if name == metrics.Other {
-		return
-	}
-	d.Metrics.GateWaiting.Set(float64(g.Waiting), name)
-	d.Metrics.GateInProgress.Set(float64(len(g.Entries)), name)
 }
