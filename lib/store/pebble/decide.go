@@ -21,7 +21,9 @@ type decider struct {
 
 	group   *group
 	batch   *pebble.Batch // nil: nothing to apply
+	groups  uint64        // decided so far
 	stripes []uint32      // of what the batch writes
+	slots   []uint32      // the same, by key
 	entries []entry       // that the batch is still to have
 	full    bool          // heads does not hold all that the batch writes
 
@@ -34,7 +36,8 @@ type decider struct {
 
 // decide sets the verdicts of the group's requests and applies what they write.
 func (d *decider) decide(g *group) {
-	d.group = g
+	d.groups++
+	d.group, g.n = g, d.groups
 	d.look()
 	for _, r := range g.requests {
 		switch {
@@ -266,7 +269,7 @@ func (d *decider) writing(p *part) *pebble.Batch {
 	if d.batch == nil {
 		d.batch = d.s.db.NewBatchWithSize(d.group.bytes + d.group.bytes/4)
 	}
-	d.stripes = append(d.stripes, p.stripe)
+	d.stripes, d.slots = append(d.stripes, p.stripe), append(d.slots, slotOf(p.hash))
 	return d.batch
 }
 
@@ -277,14 +280,15 @@ func (d *decider) apply() {
 	}
 	d.addEntries()
 	// From here on a reader may see the writes, so it must find the commit to wait for first.
-	for _, stripe := range d.stripes {
+	for i, stripe := range d.stripes {
 		d.s.stripes[stripe].Store(&d.group.commit)
+		d.s.slots[d.slots[i]].Store(d.group.n)
 	}
 	if err := d.s.db.ApplyNoSyncWait(d.batch, pebble.Sync); err != nil {
 		d.s.fail(err)
 	}
 	d.group.batches = append(d.group.batches, d.batch)
-	d.batch, d.stripes, d.full = nil, d.stripes[:0], false
+	d.batch, d.stripes, d.slots, d.full = nil, d.stripes[:0], d.slots[:0], false
 	d.round = after(d.round)
 }
 

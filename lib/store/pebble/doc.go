@@ -20,7 +20,7 @@
 //
 // A reader reads from Pebble first and then looks into its partition's stripe for the last commit that wrote there. Writers
 // put themselves there before Pebble shows their write, and a log is synced from its front, so a reader that waits for that
-// one commit has waited for all that it can have seen.
+// one commit has waited for all that it can have seen. Whoever reads single keys looks at these first (slots), by the same rule, and waits only where one of them is on its way.
 //
 // # What a crash leaves
 //

@@ -80,6 +80,7 @@ func (s *Store) awaitAll() {
 		for _, batch := range g.batches {
 			must(batch.Close()) // after a good sync nothing refers to it any more
 		}
+		s.synced.Store(g.n)
 		g.answer()
 	}
 }

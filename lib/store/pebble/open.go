@@ -67,6 +67,8 @@ type Store struct {
 
 	seed    maphash.Seed
 	stripes [stripes]atomic.Pointer[commit] // by partition: the last commit that wrote to one of them
+	slots   [slots]atomic.Uint64            // by key: the number of the last commit that wrote one of them
+	synced  atomic.Uint64                   // commits up to this number are on the disk
 
 	disk   diskCount
 	damage damage

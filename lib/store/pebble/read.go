@@ -16,10 +16,14 @@ import (
 // in one stripe cost a needless wait, nothing more.
 const stripes = 1 << 12
 
+// slots is the same for keys. Many more of these are on their way to the disk at once, often of few partitions: those of the runs of one job, say.
+const slots = 1 << 15
+
 // commit is what a group of writes on its way to the disk is waited for by.
 type commit struct {
 	done chan struct{} // closed when it is synced, or lost
 	err  error         // set before done is closed
+	n    uint64        // groups are synced in the order of their numbers, which begin with 1
 }
 
 func (s *Store) stripe(partition string) uint32 {
@@ -29,6 +33,9 @@ func (s *Store) stripe(partition string) uint32 {
 func stripeOf(seed maphash.Seed, partition []byte) uint32 {
 	return uint32(maphash.Bytes(seed, partition)) % stripes
 }
+
+// slotOf is that of a key of this hash.
+func slotOf(hash uint64) uint32 { return uint32(hash) % slots }
 
 // settle holds a read's answer until all that it can have seen is synced: Pebble shows a write before it is on the disk, and
 // what a reader was told must not be gone after a power cut. Writers name themselves in the stripe before their write can
@@ -84,8 +91,12 @@ func (s *Store) get(ctx context.Context, keys []store.Key) ([]store.Item, error)
 		}
 		items[i] = h.item(k, value)
 	}
-	for i := range keys {
-		if err := s.settle(ctx, s.stripe(keys[i].Partition)); err != nil {
+	for _, k := range keys {
+		// Mostly the key was not written by what is on its way, and only others of its partition were.
+		if key := appendKey(scratch[:0], k.Partition, k.Sort); s.slots[slotOf(maphash.Bytes(s.seed, key))].Load() <= s.synced.Load() {
+			continue
+		}
+		if err := s.settle(ctx, s.stripe(k.Partition)); err != nil {
 			return nil, err
 		}
 	}
