@@ -76,7 +76,8 @@ func (a *api) putGate(ctx context.Context, p *gatePut, in input[wire.GateDefinit
 		return nil, gateValues(in) // with all else that is wrong
 	}
 	stands := func(n gate.Named) error { return in.body.Stands(p.Gate, closure(n)) }
-	n, change, err := a.Control.PutGate(ctx, in.tenant, p.Gate, in.body.Definition, control.Match{ETag: p.IfMatch, Absent: p.IfNoneMatch != ""}, stands)
+	n, change, err := a.Control.PutGate(ctx, in.tenant, p.Gate, in.body.Definition,
+		control.GateMatch{Match: control.Match{ETag: p.IfMatch, Absent: p.IfNoneMatch != ""}, Stands: stands})
 	return a.standing(ctx, putStatus(change), n, err)
 }
 
@@ -152,7 +153,7 @@ func closure(n gate.Named) *wire.GateClosure {
 	if n.Closed == nil {
 		return nil
 	}
-	return &wire.GateClosure{Since: instant(n.Closed.Since), Reason: n.Closed.Reason, By: n.Closed.By}
+	return &wire.GateClosure{Since: instant(n.Closed.At), Reason: n.Closed.Reason, By: n.Closed.By}
 }
 
 func (a *api) listLine(ctx context.Context, p *gateLine, in input[noBody]) (*answer[wire.LinePage], error) {

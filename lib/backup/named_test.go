@@ -20,7 +20,7 @@ func TestAGateWithANameInACopy(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := live(t, emptyTarget(t), "original")
 				for _, name := range []string{"open", "closed"} {
-					if _, _, err := l.Control.PutGate(t.Context(), "default", name, gate.Definition{Limit: 1}, control.Match{}); err != nil {
+					if _, _, err := l.Control.PutGate(t.Context(), "default", name, gate.Definition{Limit: 1}, control.GateMatch{}); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -143,7 +143,7 @@ func (d desk) gate(ctx context.Context, name string) (gate.Definition, control.M
 }
 
 func (d desk) putGate(ctx context.Context, name string, def gate.Definition, only control.Match) error {
-	_, _, err := d.control.PutGate(ctx, tenant, name, def, only)
+	_, _, err := d.control.PutGate(ctx, tenant, name, def, control.GateMatch{Match: only})
 	return err
 }
 

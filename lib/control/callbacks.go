@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -36,7 +37,7 @@ func (s *Service) seekCallees(ctx context.Context, tenant string, orders []*orde
 			}
 		}
 	}
-	parallel(all, func(_ int, w *sought) {
+	dispatch.Parallel(all, fanOut, func(_ int, w *sought) {
 		if w.job, w.err = s.Dispatch.Book.Known(ctx, tenant, w.name, s.Now()); w.err == nil {
 			w.err = existing(&w.job)
 		}

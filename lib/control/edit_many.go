@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -57,33 +57,13 @@ func (s *Service) PutMany(ctx context.Context, tenant string, wanted []Wanted) [
 		}
 		return placed
 	}
-	parallel(slices.Collect(slices.Chunk(valid, together)), func(_ int, some []*placing) {
-		parallel(s.create(ctx, tenant, some), func(_ int, p *placing) {
+	dispatch.Parallel(slices.Collect(slices.Chunk(valid, together)), fanOut, func(_ int, some []*placing) {
+		dispatch.Parallel(s.create(ctx, tenant, some), fanOut, func(_ int, p *placing) {
 			p.Job, p.Err = s.edit(ctx, tenant, p.name, p.apply)
 			p.Change = p.change
 		})
 	})
 	return placed
-}
-
-// parallel does something with each of some things, several at once, and says which of them it is. Each has its own verdict. Who does which is known beforehand, and
-// not a matter of who is faster, so that a simulation can be replayed.
-func parallel[T any](things []T, do func(i int, thing T)) {
-	if len(things) == 0 {
-		return
-	}
-	several := min(fanOut, len(things))
-	work := func(first int) {
-		for i := first; i < len(things); i += several {
-			do(i, things[i])
-		}
-	}
-	var others sync.WaitGroup
-	for first := 1; first < several; first++ {
-		others.Go(func() { work(first) })
-	}
-	work(0)
-	others.Wait()
 }
 
 // placing is a job of a batch on its way.
@@ -182,7 +162,7 @@ func (s *Service) settleNew(ctx context.Context, fresh []*placing) error {
 		horizon := shards[s.Dispatch.Layout.ShardOf(timer.BucketOf(p.Job.Tenant, p.name))].Horizon
 		return !p.Job.Active() || !p.fires(p.Job.Updated, horizon)
 	})
-	parallel(soon, func(_ int, p *placing) {
+	dispatch.Parallel(soon, fanOut, func(_ int, p *placing) {
 		settled, err := s.settle(ctx, p.Job, false)
 		if err == nil && !settled.Deleted {
 			p.Job = settled

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -16,11 +17,11 @@ import (
 // Line is how a run stands that waits in the line of a gate.
 type Line struct {
 	Gate     string
-	Key      string        // as gate.ShownKey shows it, where the job has a gate for each value of a key
-	Since    int64         // Unix ms
-	Behind   int           // runs that are before it in line, at most MaxBehind
-	InTheWay []string      // IDs of runs that are in progress at the gate, those that were let in first; at most run.MaxInTheWay
-	Closed   *gate.Closure // where somebody has closed the gate
+	Key      string       // as gate.ShownKey shows it, where the job has a gate for each value of a key
+	Since    int64        // Unix ms
+	Behind   int          // runs that are before it in line, at most MaxBehind
+	InTheWay []string     // IDs of runs that are in progress at the gate, those that were let in first; at most run.MaxInTheWay
+	Closed   *gate.Change // where somebody has closed the gate
 }
 
 // MaxBehind is up to where the runs are counted that are before one in line; a Behind that is MaxBehind means "at least".
@@ -290,7 +291,7 @@ func (s *Service) gateItems(ctx context.Context, tenant string, gates []Gate) (i
 		}
 	}
 	failed := make([]error, len(several))
-	parallel(several, func(k, i int) {
+	dispatch.Parallel(several, fanOut, func(k, i int) {
 		page, err := s.Store.Query(ctx, gate.Gates(tenant, gates[i].Name(), GateLook))
 		if err != nil {
 			failed[k] = fmt.Errorf("read the gates of %s: %w", gates[i].Name(), err)
@@ -309,7 +310,7 @@ func (s *Service) gateItems(ctx context.Context, tenant string, gates []Gate) (i
 // read as entries are looked at.
 func (s *Service) countLines(ctx context.Context, tenant string, gates []Gate, many []int) error {
 	failed := make([]error, len(many))
-	parallel(many, func(k, i int) {
+	dispatch.Parallel(many, fanOut, func(k, i int) {
 		g, places := &gates[i], 0
 		lines := gate.KeyedLines(tenant, g.Name(), "")
 		for most := max(GateLook, ValueLook/len(many)); ; { // a page may be short
@@ -367,7 +368,7 @@ func (s *Service) learn(ctx context.Context, looked []look) error {
 	standing := make([]run.Run, len(some))
 	chunks := slices.Collect(slices.Chunk(some, store.MaxKeys))
 	failed := make([]error, len(chunks))
-	parallel(chunks, func(k int, chunk []run.Run) {
+	dispatch.Parallel(chunks, fanOut, func(k int, chunk []run.Run) {
 		read, err := s.Dispatch.PeekRuns(ctx, chunk)
 		if err != nil {
 			failed[k] = fmt.Errorf("read the runs at gates: %w", err)

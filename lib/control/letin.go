@@ -26,7 +26,10 @@ func (s *Service) letIn(ctx context.Context, old, settled job.Job, changed bool)
 	if len(passed) == 0 || settled.Def.Paused && !named {
 		return
 	}
-	if err := s.Dispatch.LetInAll(ctx, settled, all); err != nil {
+	if !slices.Contains(passed, own) {
+		passed = append([]string{own}, passed...)
+	}
+	if err := s.Dispatch.LetInAll(ctx, settled, passed, all); err != nil {
 		s.Log.WarnContext(ctx, "runs that wait are left to their checks", "job", settled.Name, "error", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
 
@@ -181,7 +182,7 @@ func (m *many[T, V]) all(ctx context.Context, things []T) (came int, err error) 
 		some := things[came:]
 		some = some[:min(atOnce, m.left(), len(some))]
 		results := make([]result, len(some))
-		parallel(some, func(i int, thing T) {
+		dispatch.Parallel(some, fanOut, func(i int, thing T) {
 			r := &results[i]
 			r.verdict, r.did, r.came = m.one(ctx, thing)
 		})

@@ -18,18 +18,26 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
+// GateMatch is what a gate has to be for an edit to be made.
+type GateMatch struct {
+	Match
+
+	// Stands refuses the gate as it stands, of Version 0 where there is none, also where nothing would change; nil: it may stand in any way.
+	Stands func(gate.Named) error
+}
+
 // PutGate creates or replaces the definition of a gate that has a name of its own. One that is closed stays closed. The same definition again changes
-// nothing, and finishes what an earlier try left unfinished, so that a PutGate whose answer was lost can be repeated, with its old Match too. Each of
-// refusing may refuse the gate as it stands, of Version 0 where there is none. Errors: theirs, joined *invalid.Error, *Refusal.
-func (s *Service) PutGate(ctx context.Context, tenant, name string, def gate.Definition, match Match, refusing ...func(gate.Named) error) (gate.Named, Change, error) {
+// nothing, and finishes what an earlier try left unfinished, so that a PutGate whose answer was lost can be repeated, with its old Match too. Errors: those of
+// match.Stands, joined *invalid.Error, *Refusal.
+func (s *Service) PutGate(ctx context.Context, tenant, name string, def gate.Definition, match GateMatch) (gate.Named, Change, error) {
 	def = def.WithDefaults()
 	if err := def.Validate(); err != nil {
 		return gate.Named{}, 0, err
 	}
 	change := Unchanged
 	n, err := s.editGate(ctx, tenant, name, func(n *gate.Named) (bool, error) {
-		for _, refuses := range refusing {
-			if err := refuses(*n); err != nil {
+		if match.Stands != nil {
+			if err := match.Stands(*n); err != nil {
 				return false, err
 			}
 		}
@@ -83,9 +91,9 @@ func (s *Service) CloseGate(ctx context.Context, tenant, name, by, reason string
 		}
 		since := now
 		if n.Closed != nil {
-			since = n.Closed.Since
+			since = n.Closed.At
 		}
-		n.Closed = &gate.Closure{Since: since, Reason: reason, By: by}
+		n.Closed = &gate.Change{At: since, Reason: reason, By: by}
 		n.Opened = nil
 		return true
 	})
@@ -100,7 +108,7 @@ func (s *Service) OpenGate(ctx context.Context, tenant, name, by, reason string,
 		if n.Closed == nil {
 			return false
 		}
-		n.Closed, n.Opened = nil, &gate.Opened{At: now, Reason: reason, By: by}
+		n.Closed, n.Opened = nil, &gate.Change{At: now, Reason: reason, By: by}
 		return true
 	})
 }

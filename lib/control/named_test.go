@@ -23,7 +23,7 @@ import (
 // gated puts a gate of a limit.
 func (g *rig) gated(tenant, name string, limit int) gate.Named {
 	g.t.Helper()
-	n, _, err := g.PutGate(g.t.Context(), tenant, name, gate.Definition{Limit: limit}, control.Match{})
+	n, _, err := g.PutGate(g.t.Context(), tenant, name, gate.Definition{Limit: limit}, control.GateMatch{})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -39,15 +39,15 @@ func passing(uses ...job.GateUse) func(*job.Definition) {
 func TestTheLifeOfAGate(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
 		def := gate.Definition{Limit: 10}
-		made, change, err := g.PutGate(t.Context(), "acme", "stripe", def, control.Match{Absent: true})
+		made, change, err := g.PutGate(t.Context(), "acme", "stripe", def, control.GateMatch{Match: control.Match{Absent: true}})
 		if err != nil || change != control.Created || made.Version != 1 || made.Generation != time.Now().UnixMilli() || made.Created != made.Updated || made.Def != def {
 			t.Fatalf("made as %+v, %s, %v", made, change, err)
 		}
-		if again, change, err := g.PutGate(t.Context(), "acme", "stripe", gate.Definition{Limit: 10, Order: gate.OrderPriority}, control.Match{Absent: true}); err != nil || change != control.Unchanged || again != made {
+		if again, change, err := g.PutGate(t.Context(), "acme", "stripe", gate.Definition{Limit: 10, Order: gate.OrderPriority}, control.GateMatch{Match: control.Match{Absent: true}}); err != nil || change != control.Unchanged || again != made {
 			t.Errorf("the same again gives %+v, %s, %v", again, change, err)
 		}
 		closed, err := g.CloseGate(t.Context(), "acme", "stripe", "on-call", "they are down", control.Match{ETag: made.ETag()})
-		if err != nil || closed.Generation <= made.Generation || closed.Closed == nil || *closed.Closed != (gate.Closure{Since: time.Now().UnixMilli(), Reason: "they are down", By: "on-call"}) {
+		if err != nil || closed.Generation <= made.Generation || closed.Closed == nil || *closed.Closed != (gate.Change{At: time.Now().UnixMilli(), Reason: "they are down", By: "on-call"}) {
 			t.Fatalf("closed as %+v, %v", closed, err)
 		}
 		time.Sleep(time.Minute)
@@ -60,16 +60,16 @@ func TestTheLifeOfAGate(t *testing.T) {
 			t.Errorf("closed again without a reason as %+v, %v", again, err)
 		}
 		again, err = g.CloseGate(t.Context(), "acme", "stripe", "", "still", control.Match{})
-		if err != nil || again.Generation <= closed.Generation || again.Closed.Since != closed.Closed.Since || again.Closed.Reason != "still" {
+		if err != nil || again.Generation <= closed.Generation || again.Closed.At != closed.Closed.At || again.Closed.Reason != "still" {
 			t.Errorf("closed for another reason as %+v, %v", again, err)
 		}
 		most := 5
-		put, change, err := g.PutGate(t.Context(), "acme", "stripe", gate.Definition{Limit: 3, MaxWaiting: &most, Order: gate.OrderFIFO}, control.Match{ETag: again.ETag()})
+		put, change, err := g.PutGate(t.Context(), "acme", "stripe", gate.Definition{Limit: 3, MaxWaiting: &most, Order: gate.OrderFIFO}, control.GateMatch{Match: control.Match{ETag: again.ETag()}})
 		if err != nil || change != control.Updated || put.Closed == nil || put.Def.Limit != 3 || put.Generation <= again.Generation || put.Created != made.Created {
 			t.Errorf("replaced while it is closed by %+v, %s, %v", put, change, err)
 		}
 		open, err := g.OpenGate(t.Context(), "acme", "stripe", "on-call", "they are back", control.Match{})
-		if err != nil || open.Closed != nil || open.Opened == nil || *open.Opened != (gate.Opened{At: time.Now().UnixMilli(), Reason: "they are back", By: "on-call"}) || open.Generation <= put.Generation {
+		if err != nil || open.Closed != nil || open.Opened == nil || *open.Opened != (gate.Change{At: time.Now().UnixMilli(), Reason: "they are back", By: "on-call"}) || open.Generation <= put.Generation {
 			t.Errorf("opened as %+v, %v", open, err)
 		}
 		if again, err := g.OpenGate(t.Context(), "acme", "stripe", "", "", control.Match{}); err != nil || again.Generation != open.Generation {
@@ -92,7 +92,7 @@ func TestTheLifeOfAGate(t *testing.T) {
 		refused(t, err, control.CodeGateNotFound)
 		_, _, err = g.GateLine(t.Context(), "acme", "stripe", "", "", 10)
 		refused(t, err, control.CodeGateNotFound)
-		anew, change, err := g.PutGate(t.Context(), "acme", "stripe", def, control.Match{Absent: true})
+		anew, change, err := g.PutGate(t.Context(), "acme", "stripe", def, control.GateMatch{Match: control.Match{Absent: true}})
 		if err != nil || change != control.Created || anew.Generation <= open.Generation+1 || anew.Closed != nil || anew.Created == made.Created {
 			t.Errorf("made anew as %+v, %s, %v", anew, change, err)
 		}
@@ -105,7 +105,7 @@ func TestEditsOfAGateThatAreRefused(t *testing.T) {
 		old := g.gated("acme", "stripe", 10)
 		now := g.gated("acme", "stripe", 9)
 		put := func(name string, limit int, match control.Match) error {
-			_, _, err := g.PutGate(t.Context(), "acme", name, gate.Definition{Limit: limit}, match)
+			_, _, err := g.PutGate(t.Context(), "acme", name, gate.Definition{Limit: limit}, control.GateMatch{Match: match})
 			return err
 		}
 		closing := func(name string, match control.Match) error {
@@ -160,7 +160,7 @@ func TestEditsOfAGateThatMeet(t *testing.T) {
 			}
 			return faulty.Fault{}
 		}
-		n, change, err := g.PutGate(t.Context(), "acme", "stripe", gate.Definition{Limit: 7}, control.Match{})
+		n, change, err := g.PutGate(t.Context(), "acme", "stripe", gate.Definition{Limit: 7}, control.GateMatch{})
 		if err != nil || change != control.Updated || n.Def.Limit != 7 || n.Version != 3 || n.Generation < first.Generation+2 {
 			t.Errorf("put as %+v, %s, %v", n, change, err)
 		}
@@ -182,12 +182,12 @@ func TestAPutIsRefusedByTheGateAsItStands(t *testing.T) {
 			return faulty.Fault{}
 		}
 		closed := errors.New("it is closed")
-		_, _, err := g.PutGate(t.Context(), "acme", "stripe", gate.Definition{Limit: 7}, control.Match{}, func(n gate.Named) error {
+		_, _, err := g.PutGate(t.Context(), "acme", "stripe", gate.Definition{Limit: 7}, control.GateMatch{Stands: func(n gate.Named) error {
 			if n.Closed != nil {
 				return closed
 			}
 			return nil
-		})
+		}})
 		if one, got := g.Gate(t.Context(), "acme", "stripe"); !met || !errors.Is(err, closed) || got != nil || one.Named.Def.Limit != 10 {
 			t.Errorf("put: %v, and it stands as %+v, %v", err, one.Named, got)
 		}

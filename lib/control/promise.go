@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -77,7 +78,7 @@ func (s *Service) bindKeys(ctx context.Context, tenant string, orders []*order) 
 		if open = s.reserve(ctx, open); len(open) == 0 {
 			return
 		}
-		parallel(open, func(_ int, b *binding) { b.Err = s.adopt(ctx, tenant, b) })
+		dispatch.Parallel(open, fanOut, func(_ int, b *binding) { b.Err = s.adopt(ctx, tenant, b) })
 		open = slices.DeleteFunc(open, func(b *binding) bool { return b.begun || b.Err != nil })
 	}
 	for _, b := range open {

@@ -118,7 +118,7 @@ func (s *Service) accept(ctx context.Context, tenant string, orders []*order) {
 	for _, o := range orders {
 		o.direct = o.Run.ID.Nominal < now+s.Dispatch.Directly().Milliseconds()
 	}
-	parallel(unsettled(orders, func(o *order) bool { return len(o.asked.Payload) > run.MaxInline }), func(_ int, o *order) {
+	dispatch.Parallel(unsettled(orders, func(o *order) bool { return len(o.asked.Payload) > run.MaxInline }), fanOut, func(_ int, o *order) {
 		o.Run.Payload, o.Err = s.keepPayload(ctx, o.job, o.Run, o.asked.Payload)
 	})
 }
@@ -143,7 +143,7 @@ func (s *Service) seek(ctx context.Context, tenant string, orders []*order) map[
 			all = append(all, jobs[name])
 		}
 	}
-	parallel(all, func(_ int, w *sought) { w.err = s.takes(ctx, tenant, w) })
+	dispatch.Parallel(all, fanOut, func(_ int, w *sought) { w.err = s.takes(ctx, tenant, w) })
 	return jobs
 }
 
@@ -382,7 +382,7 @@ func (s *Service) sendDirect(ctx context.Context, tenant string, orders []*order
 // nothing else would wake that.
 func (s *Service) armAgain(ctx context.Context, orders []*order) {
 	late := slices.DeleteFunc(slices.Clone(orders), func(o *order) bool { return !o.put || o.stood || s.age(o.now) <= stale })
-	parallel(late, func(_ int, o *order) {
+	dispatch.Parallel(late, fanOut, func(_ int, o *order) {
 		err := s.Dispatch.Arm(ctx, timer.NewRequest(o.Run, max(o.Run.ID.Nominal, o.now+s.age(o.now).Milliseconds()), o.direct))
 		if o.Err == nil {
 			o.Err = err

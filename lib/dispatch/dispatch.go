@@ -220,6 +220,14 @@ func passing(err error) bool {
 	return (errors.Is(err, store.ErrThrottled) || errors.Is(err, store.ErrUnknown)) && !errors.Is(err, store.ErrDamaged)
 }
 
+// unlessOvertaken is the error of a write, nil where another has written first what it was about: then nothing is left to do.
+func unlessOvertaken(err error) error {
+	if store.AsConflict(err) != nil {
+		return nil
+	}
+	return err
+}
+
 // pause waits before a further try: 25 ms, doubling, with full jitter.
 func (d *Dispatcher) pause(ctx context.Context, try int) error {
 	longest := 25 * time.Millisecond << min(try, 6)

@@ -35,11 +35,8 @@ func (d *Dispatcher) Keyed(ctx context.Context, r run.Run, e *job.Edition) (keye
 		return r, false, err
 	}
 	ended, err := d.PutRun(ctx, r.Unkeyed(now, (&target.Failure{Kind: target.KindExpression, Permanent: true, Message: failed.Message}).Error(), e.Def.Kept()), e.Def.On, now)
-	if overtaken := store.AsConflict(err) != nil; overtaken || err != nil {
-		if overtaken {
-			err = nil
-		}
-		return r, false, err
+	if err != nil {
+		return r, false, unlessOvertaken(err)
 	}
 	if e.Def.Watched() {
 		d.Metrics.JobEnded(ended.ID.Job, false, time.UnixMilli(ended.Ended))

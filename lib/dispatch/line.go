@@ -96,19 +96,11 @@ func (d *Dispatcher) LetIn(ctx context.Context, at gate.ID) error {
 // lineKeys is at how many values of a key those that wait are let in for an edit, before what is left is for their checks.
 const lineKeys = 1000
 
-// LetInAll is LetIn at the gates of a job, its own and those that it names. Where all is said, so it is at those of their values at which runs wait, and at the gates that the job passed
-// before.
-func (d *Dispatcher) LetInAll(ctx context.Context, j job.Job, all bool) (err error) {
-	own, names := gate.Name(j.Name), gate.PassedBy(j)
-	if all {
-		names = append(names, j.GatesBefore...)
-	}
-	if !slices.Contains(names, own) {
-		names = append([]string{own}, names...)
-	}
+// LetInAll is LetIn at gates of a job, by their names. Where values is said, so it is at those of their values at which runs wait.
+func (d *Dispatcher) LetInAll(ctx context.Context, j job.Job, names []string, values bool) (err error) {
 	for _, name := range names {
 		err = errors.Join(err, d.LetIn(ctx, gate.ID{Tenant: j.Tenant, Name: name}))
-		if all && (name != own || j.Keyed) {
+		if values && (j.Keyed || name != gate.Name(j.Name)) {
 			err = errors.Join(err, d.letInValues(ctx, j.Tenant, name))
 		}
 	}
@@ -130,7 +122,7 @@ func (d *Dispatcher) letInValues(ctx context.Context, tenant, name string) (err 
 			}
 			at, after = append(at, gate.ID{Tenant: tenant, Name: name, Key: key}), key
 		}
-		err = errors.Join(err, d.sideBySide(len(at), func(i int) error { return d.LetIn(ctx, at[i]) }))
+		err = errors.Join(err, atGates(d, at, func(at gate.ID) error { return d.LetIn(ctx, at) }))
 		if found += len(at); len(at) < lineLook {
 			return err
 		}

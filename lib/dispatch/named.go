@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -53,8 +51,8 @@ func (d *Dispatcher) redefineValues(ctx context.Context, all gate.ID, items []st
 	if err != nil {
 		return err
 	}
-	return d.sideBySide(len(items), func(i int) error {
-		g, err := gate.FromItem(all.Tenant, all.Name, items[i])
+	return atGates(d, items, func(item store.Item) error {
+		g, err := gate.FromItem(all.Tenant, all.Name, item)
 		if err != nil {
 			return err
 		}
@@ -63,21 +61,14 @@ func (d *Dispatcher) redefineValues(ctx context.Context, all gate.ID, items []st
 	})
 }
 
-// sideBySide does something at several gates, at a few at once. Where the clocks stand, it is done in one order.
-func (d *Dispatcher) sideBySide(n int, do func(i int) error) error {
-	var group errgroup.Group
-	group.SetLimit(readers)
+// atGates does something at each of several gates, at a few at once. Where the clocks stand, it is done in one order.
+func atGates[T any](d *Dispatcher, gates []T, do func(T) error) error {
+	most := readers
 	if d.Still {
-		group.SetLimit(1)
+		most = 1
 	}
-	failed := make([]error, n)
-	for i := range n {
-		group.Go(func() error {
-			failed[i] = do(i)
-			return nil
-		})
-	}
-	_ = group.Wait() // each has its own error
+	failed := make([]error, len(gates))
+	Parallel(gates, most, func(i int, at T) { failed[i] = do(at) })
 	return errors.Join(failed...)
 }
 
@@ -276,12 +267,8 @@ func (d *Dispatcher) leaveWiderStill(ctx context.Context, r run.Run) error {
 		return err
 	}
 	// Durable with this write: that it holds no wider place, at any of these gates. A crash behind it leaves those that wait there to their checks.
-	err = d.writeBriefly(append(ops, op)...)
-	if conflict := store.AsConflict(err) != nil; conflict || err != nil {
-		if conflict { // the next check looks again
-			err = nil
-		}
-		return err
+	if err := d.writeBriefly(append(ops, op)...); err != nil {
+		return unlessOvertaken(err) // then the next check looks again
 	}
 	for _, left := range slices.SortedFunc(maps.Keys(had), gate.ID.Compare) {
 		err = errors.Join(err, d.LetIn(ctx, left))

@@ -82,7 +82,7 @@ func TestG1_G2_ADefinitionHoldsForAllValues(t *testing.T) {
 	s.saysAt("customer", limited(2))
 	s.wantsOf("acme", "[a0 a2]", "[a4 a6]")
 	s.wantsOf("other", "[a1 a3]", "[a5 a7]")
-	s.saysAt("customer", func(d *gate.Named) { d.Closed = &gate.Closure{Since: then} })
+	s.saysAt("customer", func(d *gate.Named) { d.Closed = &gate.Change{At: then} })
 	s.over("a", 0)
 	s.over("a", 1)
 	s.wantsOf("acme", "[a2]", "[a4 a6]")
@@ -112,7 +112,7 @@ func TestG1_TheFirstOfAValueIsNotLetInByADefinitionOfBefore(t *testing.T) {
 	slow.do = func(op store.Op) {
 		if !closed && op.Key.Partition == "gate#default#customer" {
 			closed = true
-			s.saysAt("customer", func(d *gate.Named) { d.Closed = &gate.Closure{Since: then} })
+			s.saysAt("customer", func(d *gate.Named) { d.Closed = &gate.Change{At: then} })
 		}
 	}
 	cfg.Store, cfg.Book = slow, job.NewBook(slow, job.Compile)
@@ -143,7 +143,7 @@ func TestG2_AnEditLetsInAtTheGatesOfValues(t *testing.T) {
 	s.passes("a", job.Overlap{}, func(j *job.Job) { j.Generation-- }, each)
 	j, err := s.Book.Job(t.Context(), "default", "a")
 	if err == nil {
-		err = s.LetInAll(t.Context(), j, true)
+		err = s.LetInAll(t.Context(), j, gate.PassedBy(j), true)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func TestValuesAreChangedSideBySide(t *testing.T) {
 		"by an edit": func(s *several) error {
 			j, err := s.Book.Job(s.t.Context(), "default", "a")
 			if err == nil {
-				err = s.LetInAll(s.t.Context(), j, true)
+				err = s.LetInAll(s.t.Context(), j, gate.PassedBy(j), true)
 			}
 			return err
 		},

@@ -323,7 +323,7 @@ func TestG1_G2_Redefined(t *testing.T) {
 		"a higher limit":  {limited(3), "[a0 a1 a2]", "[a3]", dispatch.Joined},
 		"a much higher":   {limited(9), "[a0 a1 a2 a3]", "[]", dispatch.Passed},
 		"a lower limit":   {limited(1), "[a0 a1]", "[a2 a3]", dispatch.Joined},
-		"it is closed":    {func(d *gate.Named) { d.Closed, d.Def.Limit = &gate.Closure{Since: then}, 9 }, "[a0 a1]", "[a2 a3]", dispatch.Joined},
+		"it is closed":    {func(d *gate.Named) { d.Closed, d.Def.Limit = &gate.Change{At: then}, 9 }, "[a0 a1]", "[a2 a3]", dispatch.Joined},
 		"it is deleted":   {func(d *gate.Named) { d.Deleted = true }, "[a0 a1]", "[]", dispatch.Passed},
 		"none may wait":   {func(d *gate.Named) { d.Def.MaxWaiting = new(int) }, "[a0 a1]", "[a2 a3]", dispatch.Skipped},
 		"nothing changes": {func(*gate.Named) {}, "[a0 a1]", "[a2 a3]", dispatch.Joined},
@@ -371,7 +371,7 @@ func (s *torn) Get(ctx context.Context, keys ...store.Key) ([]store.Item, error)
 // Once an edit was answered, nobody is let in by what the gate said before, whenever that was read.
 func TestG1_NobodyIsLetInByADefinitionOfBefore(t *testing.T) {
 	for name, change := range map[string]func(*gate.Named){
-		"a lower limit": limited(1), "a close": func(d *gate.Named) { d.Closed = &gate.Closure{Since: then} },
+		"a lower limit": limited(1), "a close": func(d *gate.Named) { d.Closed = &gate.Change{At: then} },
 	} {
 		for _, between := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, " between two reads: ", between), func(t *testing.T) {
@@ -461,7 +461,7 @@ func TestG4_FullAtAClosedGate(t *testing.T) {
 		s.says(func(d *gate.Named) { d.Def = gate.Definition{Limit: 2, MaxWaiting: &most} })
 		s.comes("a", 0)
 		s.write(started(s.run("a", 0, nil)).Succeed(then, run.Ref{}, "", run.Limits{Retention: 24 * time.Hour})) // nobody tells the gate
-		s.says(func(d *gate.Named) { d.Closed = &gate.Closure{Since: 1} })
+		s.says(func(d *gate.Named) { d.Closed = &gate.Change{At: 1} })
 		want := []string(nil)
 		for n := range most {
 			s.comes("a", 1+n)
@@ -572,7 +572,7 @@ func TestG1_ALateChangeTakesNothingBack(t *testing.T) {
 	s := newSeveral(t)
 	s.writes("stripe", limited(5))
 	late := s.def
-	s.says(func(d *gate.Named) { d.Closed = &gate.Closure{Since: then} })
+	s.says(func(d *gate.Named) { d.Closed = &gate.Change{At: then} })
 	if err := s.Redefined(t.Context(), late); err != nil {
 		t.Fatal(err)
 	}

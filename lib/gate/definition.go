@@ -28,7 +28,7 @@ var OrdersToCome = []Order{"deadline", "shortest", "fair"}
 const (
 	MaxLimit   = job.MaxUnits
 	MaxWaiting = job.MaxMaxWaiting
-	MaxReason  = 256 // bytes, of a closure
+	MaxReason  = 256 // bytes, of a Change
 )
 
 // Definition is what a user says of a gate that has a name of its own. Any job of the tenant may name it.
@@ -91,15 +91,8 @@ func (d Definition) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// Closure says that somebody has closed a gate: it lets nobody in until it is opened.
-type Closure struct {
-	Since  int64  `cbor:"1,keyasint"`           // Unix ms
-	Reason string `cbor:"2,keyasint,omitempty"` // at most MaxReason bytes
-	By     string `cbor:"3,keyasint,omitempty"` // who asked for it, "" where nobody was asked who they are
-}
-
-// Opened says that somebody has opened a gate which was closed.
-type Opened struct {
+// Change says that somebody has closed a gate, which then lets nobody in until it is opened, or has opened it.
+type Change struct {
 	At     int64  `cbor:"1,keyasint"`           // Unix ms
 	Reason string `cbor:"2,keyasint,omitempty"` // at most MaxReason bytes
 	By     string `cbor:"3,keyasint,omitempty"` // who asked for it, "" where nobody was asked who they are
@@ -118,11 +111,11 @@ type Named struct {
 	// Generation grows with every change: of the definition, by a close or an open, and by a deletion. A gate that is made anew goes on from there.
 	Generation int64 `cbor:"2,keyasint"`
 
-	Closed  *Closure `cbor:"3,keyasint,omitempty"` // nil: it is open
-	Created int64    `cbor:"4,keyasint,omitempty"` // Unix ms
-	Updated int64    `cbor:"5,keyasint,omitempty"` // Unix ms: of this generation
-	Deleted bool     `cbor:"6,keyasint,omitempty"` // set in what a deletion leaves; there is no gate then, and Version is 0
-	Opened  *Opened  `cbor:"7,keyasint,omitempty"` // nil: it is closed, or never was
+	Closed  *Change `cbor:"3,keyasint,omitempty"` // nil: it is open
+	Created int64   `cbor:"4,keyasint,omitempty"` // Unix ms
+	Updated int64   `cbor:"5,keyasint,omitempty"` // Unix ms: of this generation
+	Deleted bool    `cbor:"6,keyasint,omitempty"` // set in what a deletion leaves; there is no gate then, and Version is 0
+	Opened  *Change `cbor:"7,keyasint,omitempty"` // nil: it is closed, or never was
 }
 
 // ValidName refuses names that a gate may not have.

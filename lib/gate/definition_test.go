@@ -92,7 +92,7 @@ func TestNamesOfGates(t *testing.T) {
 func TestANamedGateInTheStore(t *testing.T) {
 	most := 7
 	named := gate.Named{Tenant: "acme", Name: "stripe", Def: gate.Definition{Limit: 10, MaxWaiting: &most, Order: gate.OrderFIFO}, Generation: nominal,
-		Closed: &gate.Closure{Since: nominal, Reason: "they are away"}, Created: nominal, Updated: nominal}
+		Closed: &gate.Change{At: nominal, Reason: "they are away"}, Created: nominal, Updated: nominal}
 	op, err := named.Put(5)
 	if err != nil {
 		t.Fatal(err)

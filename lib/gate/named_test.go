@@ -38,7 +38,7 @@ func units(n int, g gate.Gate) gate.Gate {
 }
 
 func closed(g gate.Gate) gate.Gate {
-	g.Def.Closed = &gate.Closure{Since: nominal}
+	g.Def.Closed = &gate.Change{At: nominal}
 	return g
 }
 

@@ -105,7 +105,7 @@ func (p *player) do(ctx context.Context, l Line) error {
 		if l.Limits == nil {
 			err = p.control.DeleteGate(ctx, tenant, l.Gate, control.Match{})
 		} else {
-			_, _, err = p.control.PutGate(ctx, tenant, l.Gate, *l.Limits, control.Match{})
+			_, _, err = p.control.PutGate(ctx, tenant, l.Gate, *l.Limits, control.GateMatch{})
 		}
 	case Close:
 		_, err = p.control.CloseGate(ctx, tenant, l.Gate, "", l.Reason, control.Match{})

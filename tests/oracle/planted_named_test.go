@@ -53,7 +53,7 @@ func atNamedBy(t testing.TB, key string) life {
 		t.Fatal(err)
 	}
 	r.fails["one"] = false
-	r.redefine(func(n *gate.Named) { n.Closed = &gate.Closure{Since: r.now().UnixMilli()} })
+	r.redefine(func(n *gate.Named) { n.Closed = &gate.Change{At: r.now().UnixMilli()} })
 	r.live(10*time.Minute, time.Minute)
 	r.redefine(func(n *gate.Named) { n.Def.Limit = 2 })
 	r.redefine(func(n *gate.Named) { n.Closed = nil })
@@ -203,7 +203,7 @@ var ofNamedGates = map[string]row{
 	"by no definition":         {func(p *plot) { p.spoilStripe(p.stripe(2), func(g *gate.Gate) { g.Under = 9 }) }, "G1: run .* was let in at gate stripe under generation 9 of it, which never was"},
 	"by one of before":         {func(p *plot) { p.spoilStripe(p.letIn(), func(g *gate.Gate) { g.Under = 1 }) }, "G1: run .* was let in at gate stripe under its generation 1, and 4 was in force"},
 	"though it is closed": {func(p *plot) {
-		p.spoilDefinition(p.definition(4), func(n *gate.Named) { n.Closed = &gate.Closure{Since: 1} })
+		p.spoilDefinition(p.definition(4), func(n *gate.Named) { n.Closed = &gate.Change{At: 1} })
 	}, "G1: run .* was let in at gate stripe, which is closed"},
 	"beyond the limit": {func(p *plot) { p.spoilDefinition(p.definition(4), func(n *gate.Named) { n.Def.Limit = 1 }) }, "G1: run .* was let in at gate stripe to make 2 units of 1"},
 	"its job does not name it": {func(p *plot) {
@@ -216,10 +216,10 @@ var ofNamedGates = map[string]row{
 	"skipped by another gate":     {overlapped(func(r *run.Run) { r.Why.Gate = "gpu" }), "G4: run .* is skipped for full by \"\" at gate gpu, which its job does not say"},
 	"skipped as at a closed gate": {overlapped(func(r *run.Run) { r.Why.Code = run.WhyClosed }), "G4: run .* is skipped for closed at gate stripe, which was not so"},
 	"skipped at a closed gate as at a full one": {func(p *plot) {
-		p.spoilDefinition(p.definition(1), func(n *gate.Named) { n.Closed = &gate.Closure{Since: 1} })
+		p.spoilDefinition(p.definition(1), func(n *gate.Named) { n.Closed = &gate.Change{At: 1} })
 	}, "G4: run .* is skipped for full at gate stripe, which was not so"},
 	"who held a place was in its way at a closed gate": {func(p *plot) {
-		p.spoilDefinition(p.definition(1), func(n *gate.Named) { n.Closed = &gate.Closure{Since: 1} })
+		p.spoilDefinition(p.definition(1), func(n *gate.Named) { n.Closed = &gate.Change{At: 1} })
 		overlapped(func(r *run.Run) { r.Why.Code = run.WhyClosed })(p)
 	}, "G4: run .* is skipped at gate stripe, which was closed, and run .* in its way did not wait then"},
 	"skipped while more may wait": {func(p *plot) {

@@ -234,7 +234,7 @@ func atNamedGates(t *testing.T, seed uint64) {
 			case k == 0:
 				d.Deleted = true
 			case k < 3 && d.Version != 0:
-				d.Closed = &gate.Closure{Since: w.now()}
+				d.Closed = &gate.Change{At: w.now()}
 			default:
 				limited(limit)(d)
 				if k == 3 {
@@ -341,7 +341,7 @@ func TestG2_a_resume_sees_who_waits_at_a_gate_that_an_edit_left_out(t *testing.T
 			w.must(api.redefine("other", limited(1)))
 			team(&c.before)
 			team(&c.after)
-			w.must(api.redefine("stripe", func(d *gate.Named) { d.Closed = &gate.Closure{Since: w.now()} }))
+			w.must(api.redefine("stripe", func(d *gate.Named) { d.Closed = &gate.Change{At: w.now()} }))
 			w.must(api.put(tenant, "a", c.before))
 			a := api.asks("a")
 			w.work()
