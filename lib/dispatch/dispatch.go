@@ -223,7 +223,7 @@ func passing(err error) bool {
 // unlessOvertaken is the error of a write, nil where another has written first what it was about: then nothing is left to do.
 func unlessOvertaken(err error) error {
 	if store.AsConflict(err) != nil {
-		return nil
+		err = nil
 	}
 	return err
 }
