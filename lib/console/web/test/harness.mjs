@@ -235,6 +235,9 @@ async function tab({ staying, ...options }) {
   return t
 }
 
+/** lost says that a connection was found closed, as an idle one is behind a browser that stood still for minutes: the page asks again. */
+const lost = /net::ERR_(SOCKET_NOT_CONNECTED|CONNECTION_(RESET|CLOSED)|EMPTY_RESPONSE|NETWORK_CHANGED)/
+
 /** Visit is one tab, and what it heard: errors on its console, reports of its policy, requests. */
 export class Visit {
   static async to(address, options = {}) {
@@ -247,7 +250,7 @@ export class Visit {
     v.requests = []
     v.heard = []
     // A browser asks for the icon of what is no page, such as the one that tabs are left with, when it likes.
-    v.on('console', (m) => m.type() === 'error' && !m.location().url.endsWith('/favicon.ico') && v.errors.push([m.text(), m.location().url].filter(Boolean).join(' ')))
+    v.on('console', (m) => m.type() === 'error' && !m.location().url.endsWith('/favicon.ico') && !lost.test(m.text()) && v.errors.push([m.text(), m.location().url].filter(Boolean).join(' ')))
     v.on('pageerror', (e) => v.errors.push(String(e)))
     v.on('dialog', (d) => (v.errors.push('a dialog: ' + d.message()), d.dismiss()))
     v.on('response', async (r) => r.status() >= 400 && process.env.PATIENCE && console.log(r.status(), r.url(), await r.text().catch(() => '')))
