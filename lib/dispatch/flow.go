@@ -393,7 +393,7 @@ func (f *following) end(ctx context.Context, plan flow.Decisions, steps []run.Ru
 
 // why says which step a run has failed of, and its error.
 func (f *following) why(plan flow.Decisions, steps []run.Run) string {
-	cause := f.workflow.Cause(flow.None, plan.Counted())
+	cause := f.workflow.Cause(flow.None, &plan)
 	if cause == flow.None {
 		return "a step failed"
 	}

@@ -45,7 +45,7 @@ func (r *reading) fault(n *flow.Node) string {
 	if row, ok := r.rows[n.Index]; ok && row.State == run.Failed {
 		return row.Fault()
 	}
-	cause := r.w.Cause(n.Index, r.plan.Counted())
+	cause := r.w.Cause(n.Index, &r.plan)
 	if cause == flow.None {
 		return ""
 	}

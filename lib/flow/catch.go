@@ -108,6 +108,9 @@ func (p *planner) catch(n *Node) {
 	if fail := p.w.Nodes[of].Fail; fail != nil {
 		f.Code = fail.Code
 	}
+	if _, stopped := p.Stopped[of]; stopped { // by no failure, or that would be what has failed
+		f.Code = target.KindTimeout
+	}
 	if f.Code == "" {
 		f.Code = DefaultCode
 	}
@@ -225,6 +228,9 @@ func (w *Workflow) codesOf(n *Node, all codes) {
 			if inner := &w.Nodes[i]; !inner.AllowFailure && !inner.catchesAll() {
 				w.codesOf(inner, all)
 			}
+		}
+		if n.Timeout != 0 {
+			kinds(target.KindTimeout)
 		}
 	case KindFail:
 		kinds(n.Fail.Code)

@@ -214,7 +214,7 @@ func (c *checker) fill(i int, s Step, at string, around outside, seen []string) 
 		fill(&n.Fail.Code, DefaultCode)
 	case KindScope:
 		body := &Scope{}
-		n.Body = body
+		n.Body, n.Stops, n.Timeout = body, s.OnFailure == Stop, c.limit(s, at)
 		if around.depth == MaxDepth {
 			c.add(at+".steps", "", fmt.Sprintf("no scope here: there are %d levels of steps at most", MaxDepth))
 			return
@@ -222,6 +222,14 @@ func (c *checker) fill(i int, s Step, at string, around outside, seen []string) 
 		// The list of nodes grows, so n is not to be used from here on.
 		body.Steps = c.graph(s.Steps, outside{scope: i, path: n.Path, at: at + ".steps", depth: around.depth + 1, seen: seen})
 	}
+}
+
+// limit is how long a scope may take.
+func (c *checker) limit(s Step, at string) schedule.Duration {
+	if d := s.Timeout; d != 0 && (d.Std() < time.Second || d > c.w.Timeout) {
+		c.add(at+".timeout", d.String(), "a duration from 1s to "+c.w.Timeout.String()+", which is the timeout of the whole workflow")
+	}
+	return s.Timeout
 }
 
 func kindOf(s Step) Kind {

@@ -98,6 +98,11 @@ type Node struct {
 	// Data is what a task is handed, or a pass gives, where expressions say it; nil: what Task.Input or Pass.Input is. Of a scope it is what that gives, never nil.
 	Data *Data
 
+	// Timeout is how long a scope may take, from its release; 0: as long as the whole. Once that is over the scope is stopped. Stops says that a failure in it which
+	// nothing in it handles stops it, too.
+	Timeout schedule.Duration
+	Stops   bool
+
 	// Catch has the clauses by which failures of the node are handled: the first that takes one. What none takes is not caught.
 	Catch []Clause
 	// Catches holds the nodes whose failures this one handles, by index, ascending. They are among Needs, and Rule does not judge them: the node waits for
@@ -152,8 +157,10 @@ type Way struct {
 	Condition *Condition // made of When
 }
 
-// Asks tells whether something has to be evaluated before it is known what becomes of the node: what comes of it is written down as a fact.
-func (n *Node) Asks() bool { return n.Kind == KindSwitch || n.Kind == KindWait || n.When != "" }
+// Asks tells whether something has to be written down before the node runs, as a fact: what came of an expression, or until when a scope or wait may take.
+func (n *Node) Asks() bool {
+	return n.Kind == KindSwitch || n.Kind == KindWait || n.When != "" || n.Kind == KindScope && n.Timeout != 0
+}
 
 // Gives tells whether the result of the node is made of those of others, by Data, and kept nowhere: that of a pass, and of a scope.
 func (n *Node) Gives() bool { return n.Data != nil && (n.Kind == KindPass || n.Kind == KindScope) }

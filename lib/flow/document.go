@@ -36,8 +36,8 @@ type OnFailure string
 
 // What becomes of other branches.
 const (
-	Finish OnFailure = "finish" // they go on: the default, and all that is built of a scope
-	Stop   OnFailure = "stop"   // nothing of the workflow starts any more, and what runs is told to stop
+	Finish OnFailure = "finish" // they go on: the default
+	Stop   OnFailure = "stop"   // nothing of the workflow, or of the scope, starts any more, and what runs is told to stop
 )
 
 // Defaults hold for the tasks that say nothing else.
@@ -62,12 +62,12 @@ type Step struct {
 	Wait   *Delay          `json:"wait,omitempty"`
 
 	Input     json.RawMessage   `json:"input,omitempty"`
-	Timeout   schedule.Duration `json:"timeout,omitempty"`
+	Timeout   schedule.Duration `json:"timeout,omitempty"` // of an attempt; of a scope from its release
 	Retry     *job.Retry        `json:"retry,omitempty"`
 	Guarantee job.Guarantee     `json:"guarantee,omitempty"`
 	Queue     string            `json:"queue,omitempty"`
 	Priority  queue.Priority    `json:"priority,omitempty"`
-	OnFailure OnFailure         `json:"on_failure,omitempty"`
+	OnFailure OnFailure         `json:"on_failure,omitempty"` // of a scope
 
 	AllowFailure bool            `json:"allow_failure,omitempty"`
 	Catch        []Catching      `json:"catch,omitempty"`

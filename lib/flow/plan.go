@@ -9,6 +9,10 @@ type Fact struct {
 	To int
 	// Code says what a node has failed of, as target.CodeOf has it. It counts where State is a failure.
 	Code string
+	// Stopped says of a scope that nothing in it begins any more, whatever its State. By says why: it is the node in it that has failed, by index, or None where
+	// the time of the scope is over.
+	Stopped bool
+	By      int
 }
 
 // Decisions are what follows from the facts about the nodes of a workflow.
@@ -21,6 +25,14 @@ type Decisions struct {
 	// Ask lists the nodes that run now if what they ask says so, by index, ascending: switches, and tasks, passes and scopes with a condition. What comes of it is a
 	// new fact.
 	Ask []int
+	// Halt has the scopes that a failure stops now, by index, with the node that has failed; nil where none is. Nothing in them is released or asked. That a scope is
+	// stopped is a new fact.
+	Halt map[int]int
+	// Cancel lists the nodes that would be released or asked now, but for a scope around them that was stopped, by index, ascending. They are to be written down as
+	// Cancelled, each where nothing stands: so whoever does not know of the stop competes with that.
+	Cancel []int
+	// Stopped has the scopes that have failed since they were stopped, by index, with the node of whose failure that was, or None where their time was over.
+	Stopped map[int]int
 	// Caught has the failures that were caught, by the index of the node that has failed; nil where none was.
 	Caught map[int]Caught
 	// Stop is the node whose failure stops the workflow, or None: nothing handles it, and the workflow is one that stops for that. Nothing is released then.
@@ -42,8 +54,9 @@ func (w *Workflow) Plan(facts []Fact) Decisions {
 		p.End = end
 	}
 	if p.Stop != None {
-		p.Release, p.Ask = nil, nil
+		p.Release, p.Ask, p.Cancel, p.Halt = nil, nil, nil, nil
 	}
+	p.halts()
 	return p.Decisions
 }
 
@@ -51,7 +64,7 @@ type planner struct {
 	w       *Workflow
 	facts   []Fact
 	parents []State // of the node in hand
-	covered int     // scopes around it whose failure something may handle
+	stopped int     // scopes around it that were stopped, or are over by their own facts
 	Decisions
 }
 
@@ -68,9 +81,7 @@ func (p *planner) graph(siblings []int) State {
 		open = open || !state.Ended()
 		if p.counted(n).Failure() {
 			whole = Failed
-			if p.w.Stops && p.covered == 0 && p.Stop == None {
-				p.Stop = p.itself(i)
-			}
+			p.stops(i)
 		}
 	}
 	if open {
@@ -175,6 +186,10 @@ func (n *Node) counts(s State) State {
 
 // run gives the state of a node that is to run.
 func (p *planner) run(n *Node) State {
+	if p.stopped > 0 && (n.Asks() || n.Kind == KindTask) {
+		p.Cancel = append(p.Cancel, n.Index)
+		return Queued
+	}
 	if n.Asks() {
 		p.Ask = append(p.Ask, n.Index)
 		return Queued
@@ -192,19 +207,28 @@ func (p *planner) run(n *Node) State {
 	return Queued
 }
 
-// inside decides over what is in a scope. Of a failure in one whose own failure something may handle, nothing is known before that has ended.
+// inside decides over what is in a scope.
 func (p *planner) inside(n *Node) State {
-	if n.AllowFailure || len(n.Catch) > 0 {
-		p.covered++
-		defer func() { p.covered-- }()
+	if !p.facts[n.Index].Stopped {
+		return p.graph(n.Body.Steps)
 	}
-	return p.graph(n.Body.Steps)
+	p.stopped++
+	state := p.graph(n.Body.Steps)
+	p.stopped--
+	if state.Ended() && p.cutOff(n) {
+		if p.Stopped == nil {
+			p.Stopped = map[int]int{}
+		}
+		p.Stopped[n.Index] = p.facts[n.Index].By
+		return Failed
+	}
+	return state
 }
 
 // itself is the node that has failed by itself: of a scope, the first in it.
 func (p *planner) itself(index int) int {
 	if p.w.Nodes[index].Kind == KindScope {
-		if cause := p.w.cause(index, func(i int) State { return p.counted(&p.w.Nodes[i]) }); cause != None {
+		if cause := p.w.Cause(index, &p.Decisions); cause != None {
 			return cause
 		}
 	}
@@ -212,12 +236,12 @@ func (p *planner) itself(index int) int {
 }
 
 // spread gives the nodes inside of a scope the states that they have now that the scope has ended. Where it never ran, none of them does: nor where what it
-// asks has failed.
+// asks has failed, or it was cancelled.
 func (p *planner) spread(n *Node, end State) {
 	if n.Kind != KindScope {
 		return
 	}
-	if end == Failed && n.When != "" {
+	if end == Failed && n.When != "" || end == Cancelled {
 		end = UpstreamFailed
 	}
 	if end == Skipped || end == UpstreamFailed {
@@ -228,9 +252,11 @@ func (p *planner) spread(n *Node, end State) {
 		return
 	}
 	// By its own fact it is over. What follows of its steps is told; nothing in it is released any more.
-	release, ask := len(p.Release), len(p.Ask)
+	cancel := len(p.Cancel)
+	p.stopped++
 	p.inside(n)
-	p.Release, p.Ask = p.Release[:release], p.Ask[:ask]
+	p.stopped--
+	p.Cancel = p.Cancel[:cancel]
 	for i := n.Index + 1; i < len(p.States) && p.w.Nodes[i].Depth > n.Depth; i++ {
 		if p.facts[i].State == "" && !p.States[i].Ended() {
 			p.States[i] = Pending
@@ -239,18 +265,17 @@ func (p *planner) spread(n *Node, end State) {
 }
 
 // Cause finds the failure that a scope has failed of, or for None the workflow: the first node in it, in the order of nodes, that has
-// failed by itself. It gives None where none has. states are those that Counted gives of a Plan.
-func (w *Workflow) Cause(scope int, states []State) int {
-	return w.cause(scope, func(i int) State { return w.Nodes[i].counts(states[i]) })
-}
-
-func (w *Workflow) cause(scope int, counted func(index int) State) int {
+// failed by itself, or of a scope that was stopped the one that did that. It gives None where there is none: a scope has failed by itself where its time was over.
+func (w *Workflow) Cause(scope int, d *Decisions) int {
+	if by, stopped := d.Stopped[scope]; stopped {
+		return by
+	}
 	for _, i := range w.Siblings(scope) {
-		if !counted(i).Failure() {
+		if !d.counted(&w.Nodes[i]).Failure() {
 			continue
 		}
 		if w.Nodes[i].Kind == KindScope {
-			if cause := w.cause(i, counted); cause != None {
+			if cause := w.Cause(i, d); cause != None {
 				return cause
 			}
 		}

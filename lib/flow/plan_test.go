@@ -555,8 +555,8 @@ func TestPlanOfScopes(t *testing.T) {
 			map[string]flow.State{"s": flow.Running}, ""},
 		"a scope has ended, says its own fact": {map[string]flow.State{"a": flow.Succeeded, "s": flow.Succeeded}, []string{"e"},
 			map[string]flow.State{"s": flow.Succeeded, "s/b": flow.Pending, "s/t/c": flow.Pending}, ""},
-		"a scope was cancelled": {map[string]flow.State{"a": flow.Succeeded, "s": flow.Cancelled, "s/b": flow.Cancelled}, nil,
-			map[string]flow.State{"s/b": flow.Cancelled, "s/t": flow.Pending, "s/t/c": flow.Pending, "e": flow.UpstreamFailed}, flow.Failed},
+		"a scope was cancelled": {map[string]flow.State{"a": flow.Succeeded, "s": flow.Cancelled}, nil,
+			map[string]flow.State{"s/b": flow.UpstreamFailed, "s/t": flow.UpstreamFailed, "s/t/c": flow.UpstreamFailed, "e": flow.UpstreamFailed}, flow.Failed},
 		"all ended": {map[string]flow.State{"a": flow.Succeeded, "s/b": flow.Succeeded, "s/t/c": flow.Succeeded, "s/t/d": flow.Succeeded, "e": flow.Succeeded}, nil,
 			map[string]flow.State{"s": flow.Succeeded, "s/t": flow.Succeeded}, flow.Succeeded},
 	} {
@@ -588,7 +588,7 @@ func TestCauseIsTheFirstStepThatFailedByItself(t *testing.T) {
 	} {
 		_, _, d := planned(t, w, facts)
 		got := ""
-		if i := w.Cause(flow.None, d.Counted()); i != flow.None {
+		if i := w.Cause(flow.None, &d); i != flow.None {
 			got = w.Nodes[i].Path
 		}
 		if got != want {

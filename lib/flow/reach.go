@@ -69,7 +69,7 @@ func (n *Node) runsTo(may []outcomes) outcomes {
 		return successes | failures
 	case KindScope:
 		fails, succeeds := outcomes(0), successes
-		if n.When != "" {
+		if n.When != "" || n.Timeout != 0 {
 			fails = failures
 		}
 		for _, i := range n.Body.Steps {

@@ -217,7 +217,7 @@ func TestPlanOfScopesThatAsk(t *testing.T) {
 				t.Errorf("%s: %s is %s, want %s", name, path, states[path], want)
 			}
 		}
-		if cause := w.Cause(flow.None, d.States); name == "what it asks failed" && (cause == flow.None || w.Nodes[cause].Path != "s") {
+		if cause := w.Cause(flow.None, &d); name == "what it asks failed" && (cause == flow.None || w.Nodes[cause].Path != "s") {
 			t.Errorf("%s: the run fails of node %d, want of s", name, cause)
 		}
 	}

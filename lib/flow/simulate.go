@@ -35,7 +35,7 @@ type PlayedStep struct {
 	EndedAfter   schedule.Duration  `json:"ended_after" doc:"from the start of the workflow until the step had ended, or could no longer run"`
 	Input        json.RawMessage    `json:"input,omitempty" doc:"what its target is handed, where the step has an input with expressions and all that they read was given"`
 	Result       json.RawMessage    `json:"result,omitempty" doc:"what a scope gives, where it succeeded and all that its result is made of was given; missing where that is null"`
-	Error        string             `json:"error,omitempty" doc:"of an expression that fails"`
+	Error        string             `json:"error,omitempty" doc:"of an expression that fails, or of a scope that was not over within its timeout"`
 	CaughtBy     string             `json:"caught_by,omitempty" doc:"path of the step that handles its failure"`
 	Code         string             `json:"code,omitempty" doc:"of a failure that is handled: what of, as catch names it"`
 }
@@ -54,7 +54,7 @@ func (w *Workflow) Simulate(ctx context.Context, outcomes Outcomes, input json.R
 }
 
 func (w *Workflow) play(ctx context.Context, outcomes Outcomes, input json.RawMessage) Played {
-	p := play{ctx: ctx, w: w, outcomes: outcomes, input: input, budget: expression.NewBudget(ctx), facts: make([]Fact, len(w.Nodes)), steps: make([]PlayedStep, len(w.Nodes)), ended: make([]bool, len(w.Nodes))}
+	p := play{ctx: ctx, w: w, outcomes: outcomes, input: input, budget: expression.NewBudget(ctx), facts: make([]Fact, len(w.Nodes)), until: make([]time.Duration, len(w.Nodes)), steps: make([]PlayedStep, len(w.Nodes)), ended: make([]bool, len(w.Nodes))}
 	for i := range w.Nodes {
 		p.steps[i].Path = w.Nodes[i].Path
 	}
@@ -67,7 +67,7 @@ func (w *Workflow) play(ctx context.Context, outcomes Outcomes, input json.RawMe
 				played.State, played.Reason = Failed, reason
 				return played
 			}
-			if cause := w.Cause(None, decided.Counted()); cause != None {
+			if cause := w.Cause(None, &decided); cause != None {
 				played.Reason = p.why(decided, cause)
 			}
 			return played
@@ -75,8 +75,19 @@ func (w *Workflow) play(ctx context.Context, outcomes Outcomes, input json.RawMe
 		if decided.Stop != None {
 			return p.cutOff(decided, p.now, p.why(decided, decided.Stop))
 		}
+		if len(decided.Halt) > 0 {
+			for scope, by := range decided.Halt {
+				p.stop(scope, by)
+			}
+			continue
+		}
 		// A checked graph has no cycle: what is open waits for a task that runs.
 		next := p.running[0]
+		if scope, over := p.overrun(decided); scope != None && over < next.at {
+			p.now = over
+			p.stop(scope, None)
+			continue
+		}
 		if limit := w.Timeout.Std(); limit > 0 && next.at > limit {
 			return p.cutOff(decided, limit, "not over within its timeout of "+schedule.Duration(limit).String())
 		}
@@ -94,6 +105,7 @@ type play struct {
 	input    json.RawMessage
 	budget   *expression.Budget
 	facts    []Fact
+	until    []time.Duration // of a scope that was released: when its time is over
 	now      time.Duration
 	running  []ending // by time, then by node
 	steps    []PlayedStep
@@ -118,6 +130,7 @@ func (p *play) look() Decisions {
 		for _, i := range decided.Ask {
 			if fact := p.ask(&p.w.Nodes[i], decided); fact.State != "" {
 				p.facts[i], again = fact, true
+				p.until[i] = later(p.now, p.w.Nodes[i].Timeout.Std())
 			} else {
 				released = append(released, i)
 			}
@@ -134,6 +147,9 @@ func (p *play) look() Decisions {
 			p.facts[i] = Fact{State: Running, To: None}
 			p.running = append(p.running, ending{later(p.now, c.takes), i, p.now, c})
 		}
+		for _, i := range decided.Cancel {
+			p.facts[i], again = cancelled, true
+		}
 		if !again {
 			slices.SortFunc(p.running, func(a, b ending) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.node, b.node)) })
 			p.note(decided)
@@ -144,12 +160,12 @@ func (p *play) look() Decisions {
 
 // note writes down when nodes were released, and when they ended.
 func (p *play) note(decided Decisions) {
-	states := decided.States
+	states := p.w.Shown(p.facts, decided)
 	var walk func(siblings []int)
 	walk = func(siblings []int) {
 		for _, i := range siblings {
 			s := states[i]
-			if !p.cut && s != Pending && s != Skipped && s != UpstreamFailed && p.steps[i].StartedAfter == nil {
+			if !p.cut && s != Pending && s != Skipped && s != UpstreamFailed && s != Cancelled && !p.w.within(i, decided.Halt) && p.steps[i].StartedAfter == nil {
 				at := schedule.Duration(p.now)
 				p.steps[i].StartedAfter = &at
 			}
@@ -160,6 +176,9 @@ func (p *play) note(decided Decisions) {
 				p.ended[i] = true
 				p.steps[i].State, p.steps[i].EndedAfter = s, schedule.Duration(p.now)
 				p.order = append(p.order, i)
+				if by, stopped := decided.Stopped[i]; stopped && by == None {
+					p.steps[i].Error = p.w.Nodes[i].Overrun()
+				}
 				if c, caught := decided.Caught[i]; caught {
 					p.steps[i].CaughtBy, p.steps[i].Code = p.w.Nodes[c.To].Path, c.Code
 				}
@@ -185,11 +204,7 @@ func (p *play) why(decided Decisions, cause int) string {
 func (p *play) cutOff(decided Decisions, limit time.Duration, reason string) Played {
 	p.now, p.cut = limit, true
 	for _, r := range p.running {
-		for _, start := range r.course.starts {
-			if later(r.released, start) < limit {
-				p.steps[r.node].Attempts++
-			}
-		}
+		p.leave(r)
 	}
 	for i, s := range decided.States {
 		if !s.Ended() {
@@ -201,6 +216,42 @@ func (p *play) cutOff(decided Decisions, limit time.Duration, reason string) Pla
 	played := p.over(Failed)
 	played.Reason = reason
 	return played
+}
+
+// leave counts the attempts of a task that is cancelled now.
+func (p *play) leave(r ending) {
+	for _, start := range r.course.starts {
+		if later(r.released, start) < p.now {
+			p.steps[r.node].Attempts++
+		}
+	}
+}
+
+// overrun finds the scope whose time is over first, and when that is; None where none has any.
+func (p *play) overrun(decided Decisions) (scope int, over time.Duration) {
+	scope = None
+	for i := range p.w.Nodes {
+		if p.w.Nodes[i].Kind == KindScope && p.w.Nodes[i].Timeout != 0 && p.facts[i].State == Running && !p.facts[i].Stopped && !decided.States[i].Ended() && p.w.StoppedBy(p.facts, i) == None && (scope == None || p.until[i] < over) {
+			scope, over = i, p.until[i]
+		}
+	}
+	return scope, over
+}
+
+// cancelled is what a step is that a stop has ended.
+var cancelled = Fact{State: Cancelled, To: None, Code: string(Cancelled)}
+
+// stop stops a scope: what runs in it ends at once.
+func (p *play) stop(scope, by int) {
+	p.facts[scope].Stopped, p.facts[scope].By = true, by
+	p.running = slices.DeleteFunc(p.running, func(r ending) bool {
+		in := p.w.Within(r.node, scope)
+		if in {
+			p.leave(r)
+			p.facts[r.node] = cancelled
+		}
+		return in
+	})
 }
 
 func (p *play) over(state State) Played {

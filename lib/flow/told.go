@@ -143,7 +143,7 @@ func (t told) Seen(index int) Seen {
 	if s.Failure() {
 		seen.Error = t.steps[index].Error
 		if t.w.Nodes[index].Kind == KindScope && seen.Error == "" {
-			if cause := t.w.Cause(index, t.decided.Counted()); cause != None {
+			if cause := t.w.Cause(index, &t.decided); cause != None {
 				seen.Error = t.steps[cause].Error
 			}
 		}

@@ -142,7 +142,7 @@ func (c *checker) untilData(at string, n *Node) {
 
 // mayFail tells whether an expression is evaluated, which may fail, before it is known what becomes of the node.
 func (n *Node) mayFail() bool {
-	return n.Asks() && (n.Wait == nil || n.When != "" || n.Wait.Computed())
+	return n.Kind == KindSwitch || n.When != "" || n.Wait != nil && n.Wait.Computed()
 }
 
 // Waits tells whether the workflow has steps that wait.
@@ -152,7 +152,7 @@ func (w *Workflow) Waits() bool {
 
 // Settled tells whether nothing follows from the facts that were decided over: nothing is to be released, asked, stopped or ended.
 func (d *Decisions) Settled() bool {
-	return d.End == "" && d.Stop == None && len(d.Release) == 0 && len(d.Ask) == 0
+	return d.End == "" && d.Stop == None && len(d.Halt) == 0 && len(d.Release) == 0 && len(d.Ask) == 0 && len(d.Cancel) == 0
 }
 
 // Until evaluates until when a wait is to wait that was released at since. An error is that of a text which Evaluation tells of.

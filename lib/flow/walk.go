@@ -20,7 +20,7 @@ type Walk struct {
 	All bool
 }
 
-// Walk decides what follows from the end of a task, as Plan does, for somebody who has not read the other nodes. known is by index, one for each node; the
+// Walk decides what follows from the end of a task, as Plan does, for somebody who has not read the other nodes, where no scope was stopped. known is by index, one for each node; the
 // ended task is among those that were read, and the others were read after its end was durable. looks is how many more may be read one by one.
 //
 // What Walk releases, Plan releases by all of the facts. What it leaves out is left to others: of those that a node waits for, one is open, and whoever ends
@@ -29,8 +29,8 @@ type Walk struct {
 func (w *Workflow) Walk(ended int, known []Known, looks int) Walk {
 	k := walker{w: w, ended: ended, known: known, next: None}
 	plan := w.Plan(k.assume())
-	if len(plan.Ask) > 0 || plan.Stop != None {
-		return Walk{Read: None, All: true} // what is asked may be about any of them, and what stops the run stops all
+	if len(plan.Ask) > 0 || plan.Stop != None || len(plan.Halt) > 0 {
+		return Walk{Read: None, All: true} // what is asked may be about any of them, and what stops the run or a scope stops all in it
 	}
 	k.states = plan.States
 	leaves := true

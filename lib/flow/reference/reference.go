@@ -104,6 +104,7 @@ type Step struct {
 	Parents []string // siblings, of which some may be switches that name the step
 	Inside  []Step   // of a scope
 	Allowed bool     // its failure counts as a success for others
+	Stopped string   // of a scope that was stopped before all in it had ended by itself: what it fails of for that; "": it was not
 	When    rune     // of a scope that asks whether it runs: Success where it does, Skip where it does not, Failure where that cannot be told; else 0
 
 	End     rune            // of what has no steps inside: Success, Failure or Skip
@@ -206,6 +207,9 @@ func (o Outcome) step(s Step, named map[string]Step, prefix string) rune {
 	case len(s.Inside) > 0:
 		o.Ran[path] = true
 		end, o.Codes[path] = o.graph(s.Inside, path+"/")
+		if s.Stopped != "" {
+			end, o.Codes[path] = Failure, s.Stopped
+		}
 	default:
 		o.Ran[path] = true
 		end, o.Codes[path] = s.End, s.Code
