@@ -136,10 +136,13 @@ func stepForm(g control.Graph, s control.Step) wire.Step {
 		form.Code = s.Caught.Code
 	case s.Node.Fail != nil && s.State == flow.Failed:
 		form.Code = s.Node.Fail.Code
+	case s.Stopped != "":
+		form.Code = s.Code
 	default:
 		form.Code = r.Code()
 	}
 	if r.State == 0 {
+		form.Reason = s.Stopped
 		return form
 	}
 	form.Priority, form.Attempt, form.Fence, form.Worker, form.Reason, form.ResultCut = string(r.Priority), r.Attempt, r.Fence, r.Worker, r.Reason, r.Result.Cut

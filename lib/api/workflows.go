@@ -75,6 +75,12 @@ func GraphForm(w *flow.Workflow) wire.WorkflowGraph {
 		if n.Wait != nil {
 			shown.Wait = n.Wait.String()
 		}
+		if n.Body != nil {
+			shown.Timeout = n.Timeout
+		}
+		if n.Stops {
+			shown.OnFailure = string(flow.Stop)
+		}
 		if n.Switch != flow.None {
 			shown.Switch = w.Nodes[n.Switch].Path
 		}

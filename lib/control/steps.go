@@ -12,6 +12,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // Step is a step of a workflow's run: a node of its graph, and what is known of it.
@@ -20,7 +21,9 @@ type Step struct {
 	State flow.State
 	Run   run.Run // of Version 0 where it was never released, and of a scope that runs, or has
 
-	Caught *flow.Caught // of one that has failed and whose failure was caught: who handles it
+	Caught  *flow.Caught // of one that has failed and whose failure was caught: who handles it
+	Stopped string       // of a scope that has failed since it was stopped: why, for people
+	Code    string       // what it has failed of then
 }
 
 // Graph is the run of a workflow with its steps, in the order of the workflow's nodes.
@@ -73,21 +76,22 @@ func (s *Service) GraphOf(ctx context.Context, r run.Run) (Graph, bool, error) {
 }
 
 // StandOf tells where the steps of a run stand, by those that were released, by path: by their rows, or as it follows from others. Nothing follows from a
-// cancel. A step is cancelled for its whole run alone, so what it leaves undecided is never released either, and is cancelled with it: no step before it failed.
+// cancel of the run: what it leaves undecided is never released either, and is cancelled with it, since no step before it failed. So it is in a scope that was stopped.
 func StandOf(r run.Run, w *flow.Workflow, released map[string]run.Run) []Step {
 	steps := make([]Step, len(w.Nodes))
-	facts := make([]flow.Fact, len(w.Nodes))
+	rows := make([]run.Run, len(w.Nodes))
 	for i := range w.Nodes {
-		row := released[w.Nodes[i].Path]
-		steps[i] = Step{Node: &w.Nodes[i], Run: row}
-		switch {
-		case row.State == run.Cancelled:
+		rows[i] = released[w.Nodes[i].Path]
+		steps[i] = Step{Node: &w.Nodes[i], Run: rows[i]}
+	}
+	facts := dispatch.FactsOf(w, r, rows)
+	for i := range facts {
+		if facts[i].State == flow.Cancelled && w.StoppedBy(facts, i) == flow.None {
 			facts[i] = flow.Fact{State: flow.Running, To: flow.None}
-		case row.State != 0:
-			facts[i] = dispatch.FactOf(w, row)
 		}
 	}
 	plan := w.Plan(facts)
+	states := w.Shown(facts, plan)
 	for i := range steps {
 		step := &steps[i]
 		if c, caught := plan.Caught[i]; caught {
@@ -96,7 +100,16 @@ func StandOf(r run.Run, w *flow.Workflow, released map[string]run.Run) []Step {
 		if step.Node.Kind == flow.KindScope && step.Run.State == run.Succeeded { // which says that it runs, and not how it ends
 			step.Run = run.Run{}
 		}
-		switch step.State = plan.States[i]; {
+		if by, stopped := plan.Stopped[i]; stopped {
+			step.Stopped, step.Code = whyStopped(w, i, by), rows[max(by, 0)].Code()
+			switch {
+			case by == flow.None:
+				step.Code = target.KindTimeout
+			case w.Nodes[by].Fail != nil:
+				step.Code = w.Nodes[by].Fail.Code
+			}
+		}
+		switch step.State = states[i]; {
 		case r.Started == 0 && !r.State.Ended(): // nothing has begun, and what needs no call neither
 			step.State = flow.Pending
 		case r.Started == 0, step.Run.State == run.Cancelled:
@@ -110,6 +123,14 @@ func StandOf(r run.Run, w *flow.Workflow, released map[string]run.Run) []Step {
 		}
 	}
 	return steps
+}
+
+// whyStopped says why a scope was stopped.
+func whyStopped(w *flow.Workflow, scope, by int) string {
+	if by == flow.None {
+		return w.Nodes[scope].Overrun()
+	}
+	return "step " + w.Nodes[by].Path + " has failed, which stopped it"
 }
 
 // editionOf is the definition that a run has, or is to have.

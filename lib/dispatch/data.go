@@ -55,6 +55,27 @@ func FactOf(w *flow.Workflow, row run.Run) flow.Fact {
 	return fact
 }
 
+// FactsOf is what is known of the nodes of a workflow by rows of its run, and by what the run says of scopes that were stopped.
+func FactsOf(w *flow.Workflow, head run.Run, rows []run.Run) []flow.Fact {
+	facts := make([]flow.Fact, len(w.Nodes))
+	factsOf(w, head, rows, facts)
+	return facts
+}
+
+// factsOf fills in FactsOf among facts of others.
+func factsOf(w *flow.Workflow, head run.Run, rows []run.Run, facts []flow.Fact) {
+	for _, row := range rows {
+		if n, ok := w.Node(row.ID.Step); ok && row.State != 0 {
+			facts[n.Index] = FactOf(w, row)
+		}
+	}
+	for _, s := range head.Stops() {
+		if s.Scope < len(facts) {
+			facts[s.Scope].Stopped, facts[s.Scope].By = true, s.By
+		}
+	}
+}
+
 func (f *following) reading(steps []run.Run, plan flow.Decisions) *reading {
 	return read(f.Dispatcher, f.head, f.def, f.workflow, steps, plan)
 }
@@ -229,11 +250,7 @@ func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run, again b
 // read reads what the data of a node are made of, which runs: the rows that are named, or all where some of that follows from others. What is open stays so.
 func (d *Dispatcher) read(ctx context.Context, whole run.Run, def job.Definition, w *flow.Workflow, n *flow.Node, open nodeSet) (*reading, error) {
 	readBy := func(rows []run.Run, facts []flow.Fact) *reading {
-		for _, row := range rows {
-			if n, ok := w.Node(row.ID.Step); ok && row.State != 0 {
-				facts[n.Index] = FactOf(w, row)
-			}
-		}
+		factsOf(w, whole, rows, facts)
 		r := read(d, whole, def, w, rows, w.Plan(facts))
 		r.open = open
 		return r
@@ -354,6 +371,10 @@ func (f *following) answer(ctx context.Context, r *reading, n *flow.Node, ended 
 		end = run.Answer{State: run.Skipped, Reason: "its condition does not hold"}
 	case n.Kind == flow.KindTask:
 		return run.Run{}, true, nil
+	case n.Kind == flow.KindScope && n.Timeout != 0:
+		row := f.head.Answered(n.Path, end, f.now, f.expires())
+		row.NextAt = f.since(n.Index, ended) + n.Timeout.Std().Milliseconds()
+		return row, false, nil
 	case n.Kind == flow.KindWait && until.UnixMilli() > f.now:
 		return f.head.Suspend(n.Path, until.UnixMilli(), f.now, f.expires()), false, nil
 	case n.Kind == flow.KindWait:

@@ -140,39 +140,42 @@ func (f *following) step(ctx context.Context, again bool) error {
 	if f.head.Cancel {
 		return f.stop(ctx, steps)
 	}
+	if steps, err = f.endStopped(ctx, steps); err != nil {
+		return err
+	}
 	if steps, err = f.endWaits(ctx, steps); err != nil {
 		return err
 	}
-	facts := make([]flow.Fact, len(f.workflow.Nodes))
 	var waiting []run.Run // for a worker, and never started
 	for _, s := range steps {
-		n, ok := f.workflow.Node(s.ID.Step)
-		if !ok {
+		if _, ok := f.workflow.Node(s.ID.Step); !ok {
 			continue // of a newer version of Belfry
 		}
 		if s.State == 0 {
 			return fmt.Errorf("step %s cannot be read here: %w", s.ID.Step, store.ErrUnknown)
 		}
-		facts[n.Index] = FactOf(f.workflow, s)
 		if s.Stage() == run.Queued && s.Attempt == 0 {
 			waiting = append(waiting, s)
 		}
 	}
-	plan := f.workflow.Plan(facts)
+	plan, err := f.plan(steps)
 	var asked []run.Run // tasks that were released since what they ask holds
-	for len(plan.Ask) > 0 && err == nil {
+	for err == nil && f.stopping(plan, steps) == nil && len(plan.Ask)+len(plan.Cancel) > 0 {
 		var released []run.Run
-		steps, released, err = f.ask(ctx, plan.Ask, plan, steps)
-		asked = append(asked, released...)
-		for _, s := range steps {
-			if n, ok := f.workflow.Node(s.ID.Step); ok {
-				facts[n.Index] = FactOf(f.workflow, s)
-			}
+		if steps, err = f.cancel(ctx, plan.Cancel, steps); err == nil {
+			steps, released, err = f.ask(ctx, plan.Ask, plan, steps)
+			asked = append(asked, released...)
 		}
-		plan = f.workflow.Plan(facts)
+		next, early := f.plan(steps)
+		if plan = next; early != nil {
+			err = early
+		}
 	}
 	if store.AsConflict(err) != nil {
 		return errors.Join(err, f.send(ctx, asked))
+	}
+	if stops := f.stopping(plan, steps); stops != nil {
+		return errors.Join(f.send(ctx, asked), f.stopScopes(ctx, stops, again))
 	}
 	if plan.End != "" {
 		return f.end(ctx, plan, steps)
@@ -331,7 +334,7 @@ func (f *following) send(ctx context.Context, steps []run.Run) error {
 // stop ends what has not started of a run that was cancelled, asks what runs to stop, and ends the run when nothing is left open. What another puts
 // meanwhile reads at its start that the run is cancelled, since that was written before.
 func (f *following) stop(ctx context.Context, steps []run.Run) error {
-	steps, err := f.stopSteps(ctx, steps)
+	steps, err := f.stopSteps(ctx, steps, func(run.Run) (string, bool) { return f.head.Reason, true })
 	if err != nil || slices.ContainsFunc(steps, func(s run.Run) bool { return !s.State.Ended() }) {
 		return err
 	}
@@ -348,17 +351,18 @@ func (f *following) behind(steps []run.Run) int64 {
 	return now
 }
 
-// stopSteps gives the steps as they stand then.
-func (f *following) stopSteps(ctx context.Context, steps []run.Run) ([]run.Run, error) {
+// stopSteps ends those of the open steps that have not started, or asks them to stop, for which stops gives a reason. It gives all steps as they stand then.
+func (f *following) stopSteps(ctx context.Context, steps []run.Run, stops func(run.Run) (reason string, stop bool)) ([]run.Run, error) {
 	var stand []run.Run
 	var wishes []*wish
 	for _, s := range steps {
-		if s.State.Ended() {
+		reason, stop := stops(s)
+		if s.State.Ended() || !stop {
 			stand = append(stand, s)
 			continue
 		}
 		wishes = append(wishes, &wish{run: s, decide: func(s run.Run) (run.Run, run.ClaimVerdict) {
-			if next, changed := s.AskCancel(f.now, f.head.Reason, f.def.Kept()); changed && !(s.State == run.Running && s.Cancel) {
+			if next, changed := s.AskCancel(f.now, reason, f.def.Kept()); changed && !(s.State == run.Running && s.Cancel) {
 				return next, run.Claimed
 			}
 			return s, run.Taken
@@ -406,6 +410,9 @@ func (f *following) failed(plan flow.Decisions, cause int, steps []run.Run) stri
 	if n.Kind == flow.KindFail {
 		return fmt.Sprintf("step %s: %s", n.Path, n.Fail.Message)
 	}
+	if _, stopped := plan.Stopped[cause]; stopped {
+		return fmt.Sprintf("step %s is failed: %s", n.Path, n.Overrun())
+	}
 	text := fmt.Sprintf("step %s is %s", n.Path, plan.States[cause])
 	for _, s := range steps {
 		if fault := s.Fault(); s.ID.Step == n.Path && fault != "" {
@@ -432,7 +439,7 @@ func (f *following) write(ctx context.Context, ended run.Run) error {
 }
 
 // MayStart tells whether a step may be started, by the run that it is of as it stands now: one that was cancelled, has ended or is over its time
-// starts nothing, and the step ends. whole is that run.
+// starts nothing, nor does a scope that was stopped, and the step ends. whole is that run.
 //
 // Durable with false: the step's end, and what follows from it.
 func (d *Dispatcher) MayStart(ctx context.Context, step run.Run) (whole run.Run, may bool, err error) {
@@ -442,20 +449,23 @@ func (d *Dispatcher) MayStart(ctx context.Context, step run.Run) (whole run.Run,
 	}
 	reason, kept := "the run has ended", job.MinRetention
 	if f != nil {
-		if !f.head.Cancel && f.now < over(f.head, f.workflow) {
+		stops, stopped := f.stopped(step)
+		if !f.head.Cancel && f.now < over(f.head, f.workflow) && !stopped {
 			return f.head, true, nil
 		}
 		if err := d.Follow(ctx, step.Tenant, step.ID, false); err != nil {
 			return run.Run{}, false, err
 		}
 		kept = f.def.Kept()
-		reason = f.head.Reason
+		if reason = f.head.Reason; !f.head.Cancel && stopped {
+			reason = stops
+		}
 	}
 	now, err := d.Clock()
 	if err != nil {
 		return run.Run{}, false, err
 	}
-	// Of a run that has ended nobody looks after its steps: this one was put by somebody who did not know.
+	// Of a run that has ended nobody looks after its steps, and one in a scope that was stopped may have been put since: by somebody who did not know.
 	return run.Run{}, false, d.Change(ctx, []run.Run{step}, func(s run.Run) (run.Run, bool) {
 		if s.Version == 0 || s.State != run.Queued && s.State != run.Retrying {
 			return s, false

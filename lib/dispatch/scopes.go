@@ -9,7 +9,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
-// This file has what is told of a scope, which follows from the rows of its steps. A row of its own has none but one with a condition.
+// This file has what is told of a scope, which follows from the rows of its steps, and from what stops it. A row of its own has none but one with a condition or a timeout.
 
 // scope is what is known of a scope: it has failed of the first step in it that has, and it goes from when the first was released, or it was asked whether it
 // runs, to when the last has ended.
@@ -45,12 +45,18 @@ func (r *reading) fault(n *flow.Node) string {
 	if row, ok := r.rows[n.Index]; ok && row.State == run.Failed {
 		return row.Fault()
 	}
+	if by, stopped := r.plan.Stopped[n.Index]; stopped && by == flow.None {
+		return n.Overrun()
+	}
 	cause := r.w.Cause(n.Index, &r.plan)
 	if cause == flow.None {
 		return ""
 	}
-	if c := &r.w.Nodes[cause]; c.Kind == flow.KindFail {
+	switch c := &r.w.Nodes[cause]; c.Kind {
+	case flow.KindFail:
 		return c.Fail.Message
+	case flow.KindScope:
+		return r.fault(c)
 	}
 	return r.rows[cause].Fault()
 }

@@ -85,11 +85,11 @@ func (f *following) armWaits(ctx context.Context, rows []run.Run) error {
 	return f.Arm(ctx, check)
 }
 
-// first is when the first of the steps is over that wait beyond an instant, both Unix ms; 0 where none does.
+// first is when the first of the steps is over that wait beyond an instant, or the time of the first scope, both Unix ms; 0 where there is none.
 func first(steps []run.Run, after int64) int64 {
 	at := int64(0)
 	for _, s := range steps {
-		if s.Suspended() && s.NextAt > after && (at == 0 || s.NextAt < at) {
+		if (s.Suspended() || limited(s)) && s.NextAt > after && (at == 0 || s.NextAt < at) {
 			at = s.NextAt
 		}
 	}
@@ -131,6 +131,7 @@ func (d *Dispatcher) wakeupOfWaits(ctx context.Context, head run.Run, w *flow.Wo
 	if err != nil {
 		return waking{Timer: regular} // whoever follows the run tells of it
 	}
+	steps = slices.DeleteFunc(steps, func(s run.Run) bool { return limited(s) && !underTime(w, head, steps, s) })
 	next := waking{Timer: regular}
 	if overdue := first(steps, 0); overdue != 0 && overdue <= now {
 		if next.due = now; !followed {
@@ -141,7 +142,7 @@ func (d *Dispatcher) wakeupOfWaits(ctx context.Context, head run.Run, w *flow.Wo
 	if until == 0 {
 		return next
 	}
-	if end := over(head, w); next.due == 0 && now < end && quiet(w, steps) {
+	if end := over(head, w); next.due == 0 && now < end && quiet(w, head, steps) {
 		next.quiet = min(until, end)
 		next.Wake = min(nextDay(head, reach), max(d.pastEnd(end), reach+1))
 	}
@@ -150,14 +151,13 @@ func (d *Dispatcher) wakeupOfWaits(ctx context.Context, head run.Run, w *flow.Wo
 }
 
 // quiet tells whether nothing of a run is open but steps that wait, and nothing follows from the others.
-func quiet(w *flow.Workflow, steps []run.Run) bool {
-	facts := make([]flow.Fact, len(w.Nodes))
+func quiet(w *flow.Workflow, head run.Run, steps []run.Run) bool {
+	facts := FactsOf(w, head, steps)
 	for _, s := range steps {
 		n, ok := w.Node(s.ID.Step)
-		if s.State == 0 || !ok || !s.State.Ended() && !s.Suspended() {
+		if s.State == 0 || !ok || !s.State.Ended() && (!s.Suspended() || w.StoppedBy(facts, n.Index) != flow.None) {
 			return false
 		}
-		facts[n.Index] = FactOf(w, s)
 	}
 	plan := w.Plan(facts)
 	return plan.Settled()

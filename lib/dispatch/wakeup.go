@@ -59,7 +59,7 @@ func (d *Dispatcher) wakeup(ctx context.Context, r run.Run, reach int64, followe
 	if check, early := d.overdueBefore(r, w, reach+1); early {
 		regular = check
 	}
-	if !w.Waits() {
+	if !w.Waits() && !w.Limits() {
 		return waking{Timer: regular}
 	}
 	return d.wakeupOfWaits(ctx, r, w, regular, reach, followed)

@@ -94,7 +94,7 @@ const (
 // walk does what follows from the end of one step. A *store.Conflict says that the run stands otherwise by now.
 func (f *following) walk(ctx context.Context, ended run.Run) error {
 	n, found := f.workflow.Node(ended.ID.Step)
-	if !found || !ended.State.Ended() || f.head.Cancel || f.now >= over(f.head, f.workflow) {
+	if !found || !ended.State.Ended() || ended.State == run.Cancelled || f.head.Cancel || len(f.head.Stopped) > 0 || f.now >= over(f.head, f.workflow) {
 		return f.step(ctx, false)
 	}
 	known := make([]flow.Known, len(f.workflow.Nodes))
@@ -111,7 +111,9 @@ func (f *following) walk(ctx context.Context, ended run.Run) error {
 				return fmt.Errorf("read a step: %w", err)
 			}
 			known[next.Read].Read = true
-			if s := read[0]; s.Version != 0 {
+			if s := read[0]; s.State == run.Cancelled {
+				return f.step(ctx, false) // for a stop that was written since
+			} else if s.Version != 0 {
 				known[next.Read].Fact = FactOf(f.workflow, s)
 				steps = append(steps, s)
 			}

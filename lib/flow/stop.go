@@ -49,6 +49,7 @@ func (p *planner) halts() {
 		}
 	}
 	if len(p.Halt) == 0 {
+		p.Halt = nil
 		return
 	}
 	halted := func(i int) bool {
@@ -114,4 +115,14 @@ func (w *Workflow) Shown(facts []Fact, d Decisions) []State {
 		}
 	}
 	return states
+}
+
+// MayStop tells whether a scope around a node may be stopped by itself.
+func (w *Workflow) MayStop(index int) bool {
+	for s := w.Nodes[index].Scope; s != None; s = w.Nodes[s].Scope {
+		if w.Nodes[s].Stops || w.Nodes[s].Timeout != 0 {
+			return true
+		}
+	}
+	return false
 }

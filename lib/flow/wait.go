@@ -150,6 +150,11 @@ func (w *Workflow) Waits() bool {
 	return slices.ContainsFunc(w.Nodes, func(n Node) bool { return n.Kind == KindWait })
 }
 
+// Limits tells whether the workflow has scopes with a timeout.
+func (w *Workflow) Limits() bool {
+	return slices.ContainsFunc(w.Nodes, func(n Node) bool { return n.Kind == KindScope && n.Timeout != 0 })
+}
+
 // Settled tells whether nothing follows from the facts that were decided over: nothing is to be released, asked, stopped or ended.
 func (d *Decisions) Settled() bool {
 	return d.End == "" && d.Stop == None && len(d.Halt) == 0 && len(d.Release) == 0 && len(d.Ask) == 0 && len(d.Cancel) == 0

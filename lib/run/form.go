@@ -12,7 +12,7 @@ import (
 
 // Size is about how many bytes the run's record takes, and a few more.
 func (r *Run) Size() int {
-	size := 40 + len(r.Worker) + len(r.Reason) + len(r.Payload.Inline) + len(r.Payload.Blob) + len(r.Result.Inline) + len(r.Result.Blob) + len(r.Log) + len(r.Callback.Run) + r.Callees.size() + len(r.Unended) + len(r.Chose)
+	size := 40 + len(r.Worker) + len(r.Reason) + len(r.Payload.Inline) + len(r.Payload.Blob) + len(r.Result.Inline) + len(r.Result.Blob) + len(r.Log) + len(r.Callback.Run) + r.Callees.size() + len(r.Unended) + len(r.Stopped) + len(r.Chose)
 	if r.Started != 0 {
 		size += 36 + attemptBytes*len(r.Attempts)
 	}
@@ -102,6 +102,9 @@ func (r *Run) WriteFields(w *record.Writer) {
 		for _, key := range r.NamedKeys {
 			w.TextElement(key)
 		}
+	}
+	if len(r.Stopped) > 0 {
+		w.Bytes(59, r.Stopped)
 	}
 }
 
@@ -283,6 +286,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			for i := range r.NamedKeys {
 				r.NamedKeys[i] = string(s.Text())
 			}
+		case 59:
+			r.Stopped = append([]byte{}, s.Bytes()...)
 		default:
 			s.Fail()
 		}

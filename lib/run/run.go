@@ -173,6 +173,7 @@ type Run struct {
 	StartBy int64 `cbor:"48,keyasint,omitempty"`
 
 	Unended []byte `cbor:"52,keyasint,omitempty"` // of a step: what its input names and had not ended when it was released, a bit for each node of the workflow
+	Stopped []byte `cbor:"59,keyasint,omitempty"` // of a workflow's run: which scopes were stopped, and why; see Stops
 	Chose   string `cbor:"53,keyasint,omitempty"` // of a switch of a workflow: the path of the step that it chose
 
 	Lag int64 `cbor:"44,keyasint,omitempty"` // of a step: ms from the end that it follows from, or the opening of its run, to its release

@@ -17,11 +17,11 @@ const perItem = 42
 // encode gives the record of a run that stays within maxRecord, but for one case: where tenant and job have the longest names that there are, and the payload is as long as MaxInline, a
 // run that waits at a named gate with a long name, or at one of a long key, takes up to some 110 bytes more; and each gate with a name that it passes by a key of a long value up to 46, where
 // names, payload and keys leave no room. It has as much of the attempts and their errors as keeps the item within maxRecord, or so much above
-// it as its data is above MaxInline, and as the discard of a dead letter and what was said of a release take. What is left out leaves r too.
+// it as its data is above MaxInline, and as the discard of a dead letter, what was said of a release, and the scopes that were stopped take. What is left out leaves r too.
 func (r *Run) encode(key store.Key) []byte {
 	r.Payload.Blob, r.Result.Blob, r.Log = r.shortKey(r.Payload.Blob), r.shortKey(r.Result.Blob), r.shortKey(r.Log)
 	r.Why, r.Wait = r.Why.without(r.ID.Job), r.Wait.without(r.ID.Job)
-	most := maxRecord + max(0, len(r.Payload.Inline)+len(r.Result.Inline)+len(r.Callback.Run)+r.Callees.size()-MaxInline) + r.Discarded.size() + r.Releasing.size()
+	most := maxRecord + max(0, len(r.Payload.Inline)+len(r.Result.Inline)+len(r.Callback.Run)+r.Callees.size()-MaxInline) + r.Discarded.size() + r.Releasing.size() + len(r.Stopped)
 	for {
 		value := r.record()
 		over := perItem + len(key.Partition) + len(key.Sort) + len(value) - most

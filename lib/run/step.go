@@ -27,7 +27,7 @@ func (r Run) Release(path string, since, now, expires int64) Run {
 
 // Answer is what came of what a node of a workflow asked.
 type Answer struct {
-	State  State  // Succeeded, Skipped or Failed
+	State  State  // Succeeded, Skipped or Failed, or Cancelled where it was not asked, since a scope around it was stopped
 	Chose  string // of a switch: the path of the step that it chose, "" for none
 	Reason string // for people: what it chose, or why it failed or was skipped
 }

@@ -99,7 +99,7 @@ func (p *player) step(ctx context.Context, a *account, at control.Step, made []S
 	}
 	known := a.steps[at.Node.Path]
 	switch {
-	case known == nil && at.Node.Body != nil:
+	case row.State == 0 && at.Node.Body != nil:
 		enclose(&s, at.Node, made, at.State.Ended())
 	case known == nil:
 	case at.Node.Task == nil:
@@ -112,6 +112,8 @@ func (p *player) step(ctx context.Context, a *account, at control.Step, made []S
 	}
 	switch {
 	case !at.State.Failure() || at.State == flow.Cancelled:
+	case at.Stopped != "":
+		s.Error = &StepError{Code: at.Code, Message: strings.TrimPrefix(at.Stopped, at.Code+": ")}
 	case at.Node.Fail != nil:
 		s.Error = &StepError{Code: at.Node.Fail.Code, Message: at.Node.Fail.Message}
 	case len(s.Attempts) > 0:

@@ -51,6 +51,9 @@ type WorkflowStep struct {
 	Switch string        `json:"switch,omitempty" doc:"path of the switch that leads to it"`
 	Ways   []WorkflowWay `json:"ways,omitempty" doc:"of a switch, in the order in which they are tried"`
 	Wait   string        `json:"wait,omitempty" doc:"of a wait: for how long, or until when, such as for 2h"`
+
+	Timeout   schedule.Duration `json:"timeout,omitempty" doc:"of a scope that has one: how long it may take, from its release"`
+	OnFailure string            `json:"on_failure,omitempty" enum:"stop" doc:"of a scope that a failure stops which nothing in it handles"`
 }
 
 // WorkflowCatch is one clause of a catch.

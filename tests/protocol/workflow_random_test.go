@@ -152,7 +152,8 @@ func readingOthers(chance *rand.Rand, steps []reference.Step, outer []reference.
 	}
 }
 
-func randomGraphs(t *testing.T, salt uint64, change func(*rand.Rand, []reference.Step) []reference.Step) {
+// randomGraphs runs graphs that are drawn, and changed, under random faults. It gives how many of their scopes were stopped.
+func randomGraphs(t *testing.T, salt uint64, change func(*rand.Rand, []reference.Step) []reference.Step) (stopped int) {
 	t.Helper()
 	seeds := uint64(400)
 	if testing.Short() {
@@ -176,7 +177,8 @@ func randomGraphs(t *testing.T, salt uint64, change func(*rand.Rand, []reference
 			cancelIn = 1 + chance.IntN(6)
 		}
 		calls := 0
-		f.during = func(string) {
+		f.during = func(path string) {
+			f.startedStopped(path)
 			if calls++; calls != cancelIn {
 				return
 			}
@@ -195,6 +197,7 @@ func randomGraphs(t *testing.T, salt uint64, change func(*rand.Rand, []reference
 			f.calm()
 		}
 		wrong := f.breaches
+		stopped += len(f.head().Stops())
 		switch head := f.head(); {
 		case !f.stopped:
 			wrong = f.wrong()
@@ -208,4 +211,5 @@ func randomGraphs(t *testing.T, salt uint64, change func(*rand.Rand, []reference
 	if ran < int(seeds)/3 {
 		t.Errorf("only %d of %d graphs were taken", ran, seeds)
 	}
+	return stopped
 }

@@ -24,6 +24,12 @@ func scopeJSON(s reference.Step) (text string) {
 	case reference.Failure:
 		text = `, "when": ".input.day"`
 	}
+	if s.Stops {
+		text += `, "on_failure": "stop"`
+	}
+	if s.Limit != 0 {
+		text += `, "timeout": "` + s.Limit.String() + `"`
+	}
 	if len(s.Reads) > 0 {
 		text += `, "output": "${ [` + strings.Join(s.Reads, ", ") + `] }"`
 	}

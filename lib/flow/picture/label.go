@@ -55,6 +55,12 @@ func labelOf(w *flow.Workflow, n *flow.Node, stands string) Label {
 	if n.When != "" {
 		lines = append(lines, "if "+n.When)
 	}
+	if n.Timeout != 0 {
+		lines = append(lines, "at most "+n.Timeout.String())
+	}
+	if n.Stops {
+		lines = append(lines, "stops at a failure")
+	}
 	l := Label{Title: cut(n.Name, longestTitle), Full: terminal.Line(n.Path + ": " + strings.Join(lines, "; "))}
 	for _, line := range lines {
 		l.Lines = append(l.Lines, cut(line, longestLine))

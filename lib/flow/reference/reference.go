@@ -101,11 +101,13 @@ func Decide(rule, ends string) rune {
 type Step struct {
 	Name    string
 	Rule    string
-	Parents []string // siblings, of which some may be switches that name the step
-	Inside  []Step   // of a scope
-	Allowed bool     // its failure counts as a success for others
-	Stopped string   // of a scope that was stopped before all in it had ended by itself: what it fails of for that; "": it was not
-	When    rune     // of a scope that asks whether it runs: Success where it does, Skip where it does not, Failure where that cannot be told; else 0
+	Parents []string      // siblings, of which some may be switches that name the step
+	Inside  []Step        // of a scope
+	Allowed bool          // its failure counts as a success for others
+	Stopped string        // of a scope that was stopped before all in it had ended by itself: what it fails of for that; "": it was not
+	Stops   bool          // of a scope, as its definition says it: a failure in it stops it. What was stopped is said by Stopped alone
+	Limit   time.Duration // the same: how long it may take
+	When    rune          // of a scope that asks whether it runs: Success where it does, Skip where it does not, Failure where that cannot be told; else 0
 
 	End     rune            // of what has no steps inside: Success, Failure or Skip
 	Choices map[string]bool // of a switch: the siblings that it may choose
