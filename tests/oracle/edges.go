@@ -13,7 +13,7 @@ import (
 )
 
 // fields are parts of a run's record.
-type fields uint32
+type fields uint64
 
 const (
 	generation fields = 1 << iota
@@ -48,10 +48,11 @@ const (
 	callees
 	startBy
 	gateKey
+	scopes
 )
 
 var fieldNames = [...]string{"generation", "claiming generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
-	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of", "word that no pause holds it", "jobs that its request names", "time to start by", "key of its gate"}
+	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of", "word that no pause holds it", "jobs that its request names", "time to start by", "key of its gate", "scopes that were stopped"}
 
 func (f fields) String() (text string) {
 	for i, n := range fieldNames {
@@ -101,6 +102,7 @@ func differ(b, a *run.Run) (f fields) {
 	add(b.Callees != a.Callees, callees)
 	add(b.StartBy != a.StartBy, startBy)
 	add(b.GateKey != a.GateKey || !slices.Equal(b.NamedKeys, a.NamedKeys), gateKey)
+	add(!bytes.Equal(b.Stopped, a.Stopped), scopes)
 	return f
 }
 

@@ -26,12 +26,14 @@ type flowState struct {
 	orphan    bool                 // opened after the answer to a delete of its job
 	cancelled int                  // the event that asked it to stop; 0 for none
 	stopped   bool                 // a cancel was answered that found it under way
+
+	stops map[int]stop // its scopes that were stopped, by index
 }
 
 // stepEdges are the ways of a step's row: those of any run between its release and its end.
 var stepEdges = func() map[[2]run.State]edge {
 	ways := map[[2]run.State]edge{{nothing, run.Queued}: {births&^payload | expires, all(born, released)}}
-	for _, state := range []run.State{run.Succeeded, run.Skipped, run.Failed} { // what came of the condition of a scope
+	for _, state := range []run.State{run.Succeeded, run.Skipped, run.Failed, run.Cancelled} { // what came of the condition of a scope, or of one that was stopped
 		ways[[2]run.State{nothing, state}] = edge{births&^payload | ended | expires | why, answersOnce}
 	}
 	for from, to := range map[run.State][]run.State{
@@ -49,7 +51,7 @@ var stepEdges = func() map[[2]run.State]edge {
 // headEdges are the ways of a workflow's run while it is under way.
 var headEdges = map[[2]run.State]edge{
 	{run.Queued, run.Running}:    {started | nextAt | wait | placed | gateKey, openedHead},
-	{run.Running, run.Running}:   {cancel, asksToStop},
+	{run.Running, run.Running}:   {cancel | scopes, all(asksToStop, stopsMore)},
 	{run.Running, run.Succeeded}: {ends, over},
 	{run.Running, run.Failed}:    {ends, over},
 	{run.Running, run.Cancelled}: {ends, over},
@@ -151,7 +153,7 @@ func (j *Judge) mayStop(rs *runState) bool {
 	a := &rs.run
 	switch {
 	case rs.head != nil:
-		return rs.head.run.Cancel || rs.head.run.State.Ended() || rs.head.left != nil
+		return rs.head.run.Cancel || rs.head.run.State.Ended() || rs.head.left != nil || rs.head.flow != nil && rs.head.flow.cutBy(rs.run.ID.Step) != flow.None
 	case a.Heads():
 		return a.Overdue || rs.cancels > 0 || a.Reason == deletedJob && j.mayCancel(rs)
 	}
@@ -189,6 +191,8 @@ func (j *Judge) released(rs *runState) {
 	}
 	n, ok := f.workflow.Node(a.ID.Step)
 	switch wait := ok && mayWait(n, a); {
+	case ok && a.State == run.Cancelled:
+		j.cutOff(rs)
 	case wait:
 		j.waits(rs, n)
 	case !ok || n.Kind != flow.KindTask && !asks(n):
@@ -216,6 +220,8 @@ func (j *Judge) mayStart(rs *runState) {
 	switch {
 	case head.last().State.Ended():
 		j.violate("W4", "step %s of %s started in version %d, and its run had ended as %s", a.ID, a.Tenant, a.Version, head.last().State)
+	case head.flow.cutBy(a.ID.Step) != flow.None && rs.past[0].since > head.flow.stops[head.flow.cutBy(a.ID.Step)].since:
+		j.violate("W5", "step %s of %s started in version %d, and was put after a scope around it was stopped", a.ID, a.Tenant, a.Version)
 	case head.flow.stopped:
 		j.violate("W5", "step %s of %s started in version %d, after the answer to a cancel of its run", a.ID, a.Tenant, a.Version)
 	}
@@ -229,6 +235,7 @@ func (j *Judge) branched(at time.Time, rs *runState, b *run.Run) {
 		j.opened(at, rs, b)
 	case rs.flow == nil: // it was told of
 	case a.Heads():
+		j.stopsScopes(at, rs, b)
 		if a.Cancel && rs.flow.cancelled == 0 {
 			rs.flow.cancelled = j.event
 		}
@@ -333,6 +340,9 @@ func (j *Judge) showsSteps(q *asking, rs *runState, shown []wire.StepSummary) {
 			stood = s.seen(q.since, j.event)
 		}
 		if !slices.ContainsFunc(stood, func(s sight) bool {
+			if s.state == nothing && over && one.State == string(flow.Cancelled) && rs.flow.cutBy(one.Path) != flow.None {
+				return true
+			}
 			if s.state == nothing && over {
 				return one.State == string(map[rune]flow.State{reference.Skip: flow.Skipped, reference.Upstream: flow.UpstreamFailed, reference.Open: flow.Cancelled}[l.ends[n.Index]])
 			}

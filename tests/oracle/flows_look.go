@@ -21,6 +21,7 @@ type looked struct {
 	caught map[int]int    // who handles the failure of a node
 	of     map[int]string // what each node that failed has failed of
 	unsure map[int]bool   // those that ended as unknown, or a scope for one that did
+	cut    map[int]string // of scopes that were cut off, what they have failed of for that
 	halts  bool           // a failure that nothing can handle stops the run
 }
 
@@ -32,7 +33,7 @@ func (f *flowState) lookShown() looked { return f.lookWith(reference.Open) }
 
 func (f *flowState) lookWith(cancelled rune) looked {
 	nodes := f.workflow.Nodes
-	l := looked{cancelled: cancelled, ends: make([]rune, len(nodes)), may: make([]bool, len(nodes)), caught: map[int]int{}, of: map[int]string{}, unsure: map[int]bool{}}
+	l := looked{cancelled: cancelled, ends: make([]rune, len(nodes)), may: make([]bool, len(nodes)), caught: map[int]int{}, of: map[int]string{}, unsure: map[int]bool{}, cut: map[int]string{}}
 	for i := range l.ends {
 		l.ends[i] = reference.Open
 	}
@@ -78,6 +79,9 @@ func (l *looked) handled(w *flow.Workflow, n *flow.Node) {
 				l.of[n.Index], l.unsure[n.Index] = l.of[i], l.unsure[i]
 			}
 		}
+	}
+	if why, cut := l.cut[n.Index]; cut {
+		l.of[n.Index], l.unsure[n.Index] = why, false
 	}
 	of := l.of[n.Index]
 	for _, clause := range n.Catch {
@@ -147,7 +151,7 @@ func (f *flowState) lookAt(n *flow.Node, l *looked) rune {
 		if asks(n) {
 			return f.lookAnswered(n, l)
 		}
-		return f.lookIn(n.Body.Steps, l)
+		return f.lookStopped(n, l)
 	case flow.KindPass:
 		return reference.Success
 	case flow.KindFail:
@@ -164,7 +168,7 @@ func (f *flowState) lookAt(n *flow.Node, l *looked) rune {
 	case state == run.Succeeded:
 		return reference.Success
 	case state == run.Cancelled:
-		return l.cancelled
+		return f.lookCancelled(n, l)
 	case state.Ended():
 		return reference.Failure
 	}

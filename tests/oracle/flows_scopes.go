@@ -12,8 +12,8 @@ import (
 // A scope that asks whether it runs has a row that says what came of that: succeeded, it runs, and its end follows from its steps; skipped, or failed, nothing in it
 // does. The row is put once, when the rule of the scope lets it run, and never written again.
 
-// asks tells whether a node is a scope that asks whether it runs. Nothing else that asks is in these worlds.
-func asks(n *flow.Node) bool { return n.Kind == flow.KindScope && n.When != "" }
+// asks tells whether a node is a scope that asks whether it runs, or whose row says for how long. Nothing else that asks is in these worlds.
+func asks(n *flow.Node) bool { return n.Kind == flow.KindScope && (n.When != "" || n.Timeout != 0) }
 
 func answersOnce(_, a *run.Run) string {
 	return unless(a.Attempt == 0 && a.Started == 0 && a.Ended == a.Created && a.Expires > a.Created && a.Payload.IsZero() && a.Result.IsZero(), "an answer is put as it ends, without an attempt, and for as long as its run is kept")
@@ -30,11 +30,15 @@ func (f *flowState) lookAnswered(n *flow.Node, l *looked) rune {
 	case run.Skipped:
 		l.spread(f.workflow, n, reference.Skip)
 		return reference.Skip
+	case run.Cancelled:
+		l.spread(f.workflow, n, reference.Upstream)
+		l.of[n.Index] = "cancelled"
+		return f.lookCancelled(n, l)
 	case run.Failed:
 		l.spread(f.workflow, n, reference.Upstream)
 		return reference.Failure
 	}
-	return f.lookIn(n.Body.Steps, l)
+	return f.lookStopped(n, l)
 }
 
 // handed: what a step is handed that expressions say is the same at each attempt (W9).

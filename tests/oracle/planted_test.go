@@ -238,6 +238,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(branching(t), ofFlows)
 	spoil(catching(t), ofCaught)
 	spoil(asking(t), ofScopes)
+	spoil(halting(t), ofStops)
 	spoil(telling(t), ofCallbacks)
 	spoil(away(t), ofMissed)
 	spoil(forgetting(t), ofForgotten)
