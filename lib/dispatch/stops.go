@@ -67,8 +67,11 @@ func (f *following) stopScopes(ctx context.Context, stops map[int]int, again boo
 
 // stopped tells whether a scope around a step was stopped, and says why the step ends.
 func (f *following) stopped(s run.Run) (reason string, stopped bool) {
+	if len(f.head.Stopped) == 0 {
+		return "", false
+	}
 	n, ok := f.workflow.Node(s.ID.Step)
-	if !ok || len(f.head.Stopped) == 0 {
+	if !ok {
 		return "", false
 	}
 	facts := FactsOf(f.workflow, f.head, nil)
