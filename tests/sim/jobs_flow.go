@@ -53,6 +53,9 @@ func (m *Mix) branches(r *rand.Rand, def job.Definition) job.Definition {
 		if m.Jobs.Scoped > 0 {
 			m.scoped(r, w.Steps)
 		}
+		if m.Jobs.Stops > 0 {
+			m.stops(r, w.Steps)
+		}
 		text, err := json.Marshal(w)
 		if err != nil {
 			panic(fmt.Sprintf("a workflow as JSON: %v", err))
@@ -132,7 +135,7 @@ func (m *Mix) drawDelay(r *rand.Rand) *flow.Delay {
 	return &flow.Delay{For: schedule.Duration(rate(r, 1, time.Second, 3*m.Pace.longest()))}
 }
 
-// waits is how long steps of a workflow may wait, all together.
+// waits is how long steps of a workflow may wait, all together, and how late its scopes may be stopped.
 func waits(def job.Definition) time.Duration {
 	all := time.Duration(0)
 	if def.Target.Workflow == nil {
@@ -145,6 +148,9 @@ func waits(def job.Definition) time.Duration {
 	for _, n := range w.Nodes {
 		if n.Kind == flow.KindWait {
 			all += n.Wait.For.Std() + timer.MaxCheckGap
+		}
+		if n.Stops || n.Kind == flow.KindScope && n.Timeout != 0 {
+			all += timer.MaxCheckGap
 		}
 	}
 	return all

@@ -99,6 +99,7 @@ type JobRates struct {
 	Stopping    float64 // of those, which a failure stops that nothing handles
 	Scoped      float64 // of the scopes of those, which ask whether they run, and of the tasks behind them, which read what they give
 	Waits       float64 // of the steps of those, which wait
+	Stops       float64 // of the scopes of those, which a failure stops, or the end of their time
 	IgnorePause float64 // of requests for runs
 }
 
@@ -134,6 +135,7 @@ func Draw(seed uint64) Mix {
 	m.drawCaught(rand.New(rand.NewPCG(seed, 0x63617463686162)))      // "catch", and two letters by which no world up to the twenty-second has any
 	m.drawScoped(rand.New(rand.NewPCG(seed, 0x73636f7065656761)))    // "scope", and three letters by which the first dozen worlds have none
 	m.drawWaits(rand.New(rand.NewPCG(seed, 0x7761697463696f)))       // "wait", and three letters by which the worlds that are always the same have none
+	m.drawStops(rand.New(rand.NewPCG(seed, 0x6c696d6974636167)))     // "limit", and three letters by which the worlds that are always the same have none
 	return m
 }
 
