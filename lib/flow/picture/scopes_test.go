@@ -19,3 +19,16 @@ func TestAScopeSaysWhatItAsks(t *testing.T) {
 		}
 	}
 }
+
+// Every picture says what stops a scope.
+func TestAScopeSaysWhatStopsIt(t *testing.T) {
+	w := read(t, []byte(`{"steps": {"s": {"timeout": "30m", "on_failure": "stop", "steps": {"x": {"handler": {"name": "x"}}}}}}`))
+	if got, want := picture.Text(w, nil), "1 s    scope of 1 step, at most 30m, stops at a failure\n"; !strings.Contains(got, want) {
+		t.Errorf("got\n%s\nwant with\n%s", got, want)
+	}
+	for name, drawn := range map[string]string{"Mermaid": picture.Mermaid(w, nil), "SVG": picture.SVG(w, nil)} {
+		if !strings.Contains(drawn, "at most 30m") || !strings.Contains(drawn, "stops at a failure") {
+			t.Errorf("%s does not say it:\n%s", name, drawn)
+		}
+	}
+}

@@ -61,12 +61,18 @@ func Text(w *flow.Workflow, marks Marks) string {
 
 type row struct{ name, stands, does, when string }
 
-// mayFail tells of a node whose failure is allowed.
-func mayFail(n *flow.Node) string {
-	if n.AllowFailure {
-		return ", may fail"
+// mayFail tells of a node whose failure is allowed, and of a scope what stops it.
+func mayFail(n *flow.Node) (text string) {
+	if n.Timeout != 0 {
+		text += ", at most " + n.Timeout.String()
 	}
-	return ""
+	if n.Stops {
+		text += ", stops at a failure"
+	}
+	if n.AllowFailure {
+		text += ", may fail"
+	}
+	return text
 }
 
 func pad(text string, to int) string { return text + strings.Repeat(" ", max(to-cells(text), 0)) }
