@@ -52,7 +52,6 @@ var enums = map[string]string{
 	"*":                                                      "IfNoneMatch",
 	"high,normal,low":                                        "Priority",
 	"at_least_once,at_most_once":                             "Guarantee",
-	"finish,stop":                                            "OnFailure",
 	"ok":                                                     "Alive",
 }
 

@@ -53,7 +53,7 @@ type WorkflowStep struct {
 	Wait   string        `json:"wait,omitempty" doc:"of a wait: for how long, or until when, such as for 2h"`
 
 	Timeout   schedule.Duration `json:"timeout,omitempty" doc:"of a scope that has one: how long it may take, from its release"`
-	OnFailure string            `json:"on_failure,omitempty" enum:"finish,stop" doc:"of a scope that a failure stops which nothing in it handles"`
+	OnFailure string            `json:"on_failure,omitempty" doc:"stop, of a scope that a failure stops which nothing in it handles"`
 }
 
 // WorkflowCatch is one clause of a catch.
