@@ -32,17 +32,15 @@ func (f *following) stopping(plan flow.Decisions, steps []run.Run) map[int]int {
 		return nil
 	}
 	stops := maps.Clone(plan.Halt)
-	for _, s := range steps {
-		n, ok := f.workflow.Node(s.ID.Step)
-		if !ok || !limited(s) || s.NextAt > f.now || !underTime(f.workflow, f.head, steps, s) {
+	for _, s := range underTime(f.workflow, f.head, steps) {
+		n, _ := f.workflow.Node(s.ID.Step)
+		if _, fails := stops[n.Index]; fails || s.NextAt > f.now {
 			continue
 		}
-		if _, fails := stops[n.Index]; !fails {
-			if stops == nil {
-				stops = map[int]int{}
-			}
-			stops[n.Index] = flow.None
+		if stops == nil {
+			stops = map[int]int{}
 		}
+		stops[n.Index] = flow.None
 	}
 	return stops
 }
@@ -112,12 +110,19 @@ func (f *following) cancel(ctx context.Context, nodes []int, steps []run.Run) ([
 	return append(slices.Clone(steps), written...), err
 }
 
-// limited tells whether a row says until when a scope may take.
-func limited(s run.Run) bool { return s.State == run.Succeeded && s.NextAt != 0 && s.ID.IsStep() }
-
-// underTime tells of a scope with a row that says so whether its time still counts: it has not ended, and neither it nor a scope around it was stopped.
-func underTime(w *flow.Workflow, head run.Run, steps []run.Run, s run.Run) bool {
-	n, ok := w.Node(s.ID.Step)
+// underTime gives the rows of the scopes whose time counts: they have not ended, and neither they nor scopes around them were stopped.
+func underTime(w *flow.Workflow, head run.Run, steps []run.Run) []run.Run {
+	if !slices.ContainsFunc(steps, run.Run.Limited) {
+		return nil
+	}
 	facts := FactsOf(w, head, steps)
-	return ok && !facts[n.Index].Stopped && w.StoppedBy(facts, n.Index) == flow.None && !w.Plan(facts).States[n.Index].Ended()
+	states := w.Plan(facts).States
+	var open []run.Run
+	for _, s := range steps {
+		n, ok := w.Node(s.ID.Step)
+		if ok && s.Limited() && !facts[n.Index].Stopped && w.StoppedBy(facts, n.Index) == flow.None && !states[n.Index].Ended() {
+			open = append(open, s)
+		}
+	}
+	return open
 }

@@ -89,7 +89,7 @@ func (f *following) armWaits(ctx context.Context, rows []run.Run) error {
 func first(steps []run.Run, after int64) int64 {
 	at := int64(0)
 	for _, s := range steps {
-		if (s.Suspended() || limited(s)) && s.NextAt > after && (at == 0 || s.NextAt < at) {
+		if (s.Suspended() || s.Limited()) && s.NextAt > after && (at == 0 || s.NextAt < at) {
 			at = s.NextAt
 		}
 	}
@@ -131,14 +131,19 @@ func (d *Dispatcher) wakeupOfWaits(ctx context.Context, head run.Run, w *flow.Wo
 	if err != nil {
 		return waking{Timer: regular} // whoever follows the run tells of it
 	}
-	steps = slices.DeleteFunc(steps, func(s run.Run) bool { return limited(s) && !underTime(w, head, steps, s) })
+	waits := underTime(w, head, steps)
+	for _, s := range steps {
+		if s.Suspended() {
+			waits = append(waits, s)
+		}
+	}
 	next := waking{Timer: regular}
-	if overdue := first(steps, 0); overdue != 0 && overdue <= now {
+	if overdue := first(waits, 0); overdue != 0 && overdue <= now {
 		if next.due = now; !followed {
 			next.Wake = reach + 1
 		}
 	}
-	until := first(steps, now)
+	until := first(waits, now)
 	if until == 0 {
 		return next
 	}

@@ -13,6 +13,9 @@ type Stop struct {
 
 const perStop = 4
 
+// Limited tells whether the run is the row of a scope that says until when that may take, which is NextAt.
+func (r Run) Limited() bool { return r.State == Succeeded && r.NextAt != 0 && r.ID.IsStep() }
+
 // Stops lists the scopes of the workflow's run that were stopped, in the order in which they were.
 func (r Run) Stops() []Stop {
 	var all []Stop
