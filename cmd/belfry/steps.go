@@ -126,12 +126,15 @@ func caughtNote(by, text string) string {
 	return "caught by " + by + ": " + text
 }
 
-// waits says until when a step waits.
+// waits says until when a step waits, or a scope may take.
 func (c *cli) waits(s wire.Step) string {
-	if s.WaitsUntil.IsZero() {
-		return ""
+	switch {
+	case !s.WaitsUntil.IsZero():
+		return "waits until " + c.moment(s.WaitsUntil)
+	case !s.TimesOutAt.IsZero():
+		return "times out at " + c.moment(s.TimesOutAt)
 	}
-	return "waits until " + c.moment(s.WaitsUntil)
+	return ""
 }
 
 // ofStep takes RUN/PATH apart, as targets and logs name a step; path is "" of a whole run. flag is what --step says beside it.
@@ -181,7 +184,7 @@ func (c *cli) showStep(ctx context.Context, server *client.Client, id, path stri
 	return show(c, step, func(s wire.Step) [][2]string {
 		rows := [][2]string{{"step", s.Path}, {"kind", s.Kind}, {"state", s.State}, {"reason", s.Reason}, {"code", s.Code}, {"caught by", s.CaughtBy}, {"target", s.Target},
 			{"released", c.moment(s.ReleasedAt)}, {"started", c.moment(s.StartedAt)}, {"ended", c.moment(s.EndedAt)}, {"took", stepTook(s)},
-			{"next attempt", c.moment(s.NextAttemptAt)}, {"waits until", c.moment(s.WaitsUntil)}, {"worker", s.Worker}}
+			{"next attempt", c.moment(s.NextAttemptAt)}, {"waits until", c.moment(s.WaitsUntil)}, {"times out", c.moment(s.TimesOutAt)}, {"worker", s.Worker}}
 		for _, w := range s.Waiting {
 			rows = append(rows, [2]string{"waits", c.whyWaiting(w)})
 		}

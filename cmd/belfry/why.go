@@ -82,7 +82,7 @@ Of a workflow's run that is under way it says the same of its open steps: those 
 // mostOpenSteps is of how many steps it is said why they do not go on: each is a request.
 const mostOpenSteps = 10
 
-// openSteps are the tasks and waits that keep a workflow's run from its end, first those that were released, and how many more there are. A run that has not begun, or
+// openSteps are the tasks, the waits and the scopes with a timeout that keep a workflow's run from its end, first those that were released, and how many more there are. A run that has not begun, or
 // is to stop, says all there is to say itself.
 func openSteps(ctx context.Context, server *client.Client, r wire.Run) (open []stepReasons, more int, err error) {
 	if r.State != "running" || len(r.Steps) == 0 || len(r.Waiting) != 1 || r.Waiting[0].Code != string(control.WaitSteps) {
@@ -93,7 +93,7 @@ func openSteps(ctx context.Context, server *client.Client, r wire.Run) (open []s
 		switch {
 		case err != nil:
 			return nil, 0, err
-		case s.Kind != "task" && s.Kind != "wait":
+		case s.Kind != "task" && s.Kind != "wait" && s.TimesOutAt.IsZero():
 		case s.State == "pending":
 			pending = append(pending, s)
 		default:

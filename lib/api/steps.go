@@ -141,6 +141,7 @@ func stepForm(g control.Graph, s control.Step) wire.Step {
 	default:
 		form.Code = r.Code()
 	}
+	form.TimesOutAt = instant(s.Until)
 	if r.State == 0 {
 		form.Reason = s.Stopped
 		return form

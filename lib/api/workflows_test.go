@@ -221,6 +221,36 @@ func TestStepsWhoseFailureWasCaught(t *testing.T) {
 }
 
 // The run of a workflow shows its steps: with the run, as a page, one by its path, and as a graph. A step's log is asked for with the run's.
+func TestUntilWhenAScopeMayTake(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/flow", `{"target": {"workflow": {"steps": {
+			"s": {"timeout": "30m", "steps": {"w": {"wait": {"for": "2h"}}}}, "free": {"steps": {"x": {"wait": {"for": "1h"}}}}}}}}`).is(201)
+		id := into[wire.Run](s.send("POST", "/v1/jobs/flow/runs", `{}`).is(202)).ID
+		settle()
+		step := func(path string) wire.Step {
+			return into[wire.StepPage](s.send("GET", "/v1/runs/"+id+"/steps?path="+path, "").is(200)).Items[0]
+		}
+		released := step("s/w").ReleasedAt
+		scope, at := step("s"), released.Add(30*time.Minute)
+		if scope.State != "running" || !scope.TimesOutAt.Equal(at) {
+			t.Errorf("it is %s, and times out at %v, want running and %v", scope.State, scope.TimesOutAt, at)
+		}
+		if want := "Its timeout stops it at " + at.UTC().Format(time.RFC3339) + "."; len(scope.Waiting) == 0 || !strings.Contains(scope.Waiting[0].Text, want) {
+			t.Errorf("it waits for %+v, want it to say %q", scope.Waiting, want)
+		}
+		if free := step("free"); free.State != "running" || !free.TimesOutAt.IsZero() {
+			t.Errorf("a scope without timeout is %s, and times out at %v", free.State, free.TimesOutAt)
+		}
+		time.Sleep(31 * time.Minute)
+		if scope = step("s"); scope.State != "failed" || scope.Code != "timeout" || scope.Reason != "timeout: the scope was not over after 30m" || !scope.TimesOutAt.IsZero() {
+			t.Errorf("later it is %+v", scope)
+		}
+		if w := step("s/w"); w.State != "cancelled" || w.Reason != "timeout: scope s was not over after 30m" || !w.WaitsUntil.IsZero() {
+			t.Errorf("what it waited for is %+v", w)
+		}
+	})
+}
+
 func TestTheStepsOfARun(t *testing.T) {
 	running(t, func(t *testing.T, s *server) {
 		s.send("PUT", "/v1/jobs/flow", `{"target": {"workflow": {"steps": {

@@ -24,6 +24,7 @@ type Step struct {
 	Caught  *flow.Caught // of one that has failed and whose failure was caught: who handles it
 	Stopped string       // of a scope that has failed since it was stopped: why, for people
 	Code    string       // what it has failed of then
+	Until   int64        // of a scope under way that has a timeout: it is stopped then, Unix ms
 }
 
 // Graph is the run of a workflow with its steps, in the order of the workflow's nodes.
@@ -120,6 +121,9 @@ func StandOf(r run.Run, w *flow.Workflow, released map[string]run.Run) []Step {
 		case step.Run.State != 0, step.State == flow.Running:
 		default:
 			step.State = flow.Pending
+		}
+		if rows[i].Limited() && step.State == flow.Running {
+			step.Until = rows[i].NextAt
 		}
 	}
 	return steps

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/flow"
 )
@@ -15,6 +16,7 @@ type StepStanding struct {
 	Node   *flow.Node
 	Holder *flow.Node   // of a step that was not released: itself or a scope around it, whichever waits for Before; nil where neither waits
 	Before []*flow.Node // what has not ended; of a scope that is under way, in it
+	Until  int64        // of a scope that is under way and has a timeout: it is stopped then, Unix ms
 }
 
 // StepStanding looks up why a step of a run waits, as Standing does for a run. g is the run, as it was read with the step.
@@ -32,7 +34,7 @@ func (s *Service) StepStanding(ctx context.Context, g Graph, step Step) (Standin
 			return Standing{}, err
 		}
 	}
-	st.Step = &StepStanding{Of: of, Node: step.Node}
+	st.Step = &StepStanding{Of: of, Node: step.Node, Until: step.Until}
 	if step.Run.State != 0 {
 		return st, nil
 	}
@@ -94,7 +96,11 @@ func (s *StepStanding) text() string {
 	}
 	switch {
 	case s.Holder == s.Node && s.Node.Kind == flow.KindScope && s.Before[0].Scope == s.Node.Index:
-		return "It ends with what is in it, and waits for the " + which + " to end."
+		text := "It ends with what is in it, and waits for the " + which + " to end."
+		if s.Until != 0 {
+			text += " Its timeout stops it at " + time.UnixMilli(s.Until).UTC().Format(time.RFC3339) + "."
+		}
+		return text
 	case slices.Contains(s.Holder.Catches, s.Before[0].Index) && s.Holder == s.Node:
 		return "It handles failures of the " + which + ", and waits for the end of that."
 	case slices.Contains(s.Holder.Catches, s.Before[0].Index):

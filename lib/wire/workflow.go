@@ -88,6 +88,7 @@ type Step struct {
 	EndedAt       time.Time       `json:"ended_at,omitzero"`
 	NextAttemptAt time.Time       `json:"next_attempt_at,omitzero" doc:"of a retrying step: not before"`
 	WaitsUntil    time.Time       `json:"waits_until,omitzero" doc:"of a suspended step: it ends then"`
+	TimesOutAt    time.Time       `json:"times_out_at,omitzero" doc:"of a scope under way that has a timeout: it is stopped then"`
 	Worker        string          `json:"worker,omitempty" doc:"who runs it"`
 	Code          string          `json:"code,omitempty" doc:"of a step that has failed: what of, as catch names it"`
 	CaughtBy      string          `json:"caught_by,omitempty" doc:"of a step whose failure was caught: path of the step that handles it"`

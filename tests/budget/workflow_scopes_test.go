@@ -27,6 +27,9 @@ func TestAScopeCostsWhatItsResultIsMadeOf(t *testing.T) {
 		{"its state is read", flow("", `, "input": "${ .steps.s.state }"`), 0, 0},
 		{"all of it is read", flow("", `, "input": "${ .steps.s }"`), 0, 5},
 		{"it asks", flow(`"when": ".run.job != \"\"", `, ""), 1, 1},
+		{"it stops at a failure, and nothing fails", flow(`"on_failure": "stop", `, ""), 0, 0},
+		{"it has a timeout of an hour", flow(`"timeout": "1h", `, ""), 1, 2},
+		{"it has a timeout of a minute", flow(`"timeout": "1m", `, ""), 2, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			writes, reads := spent(t, c.workflow)

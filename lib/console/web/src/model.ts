@@ -51,6 +51,7 @@ export interface Step {
   started_at?: string
   ended_at?: string
   waits_until?: string // of a suspended step
+  times_out_at?: string // of a scope under way
   reason?: string
   caught_by?: string // which step handles its failure
   attempts: Attempt[]

@@ -71,6 +71,7 @@ function Row({ step, run, where, at }: { step: Step; run: string; where: string 
       <td class="num">{step.started_at && (step.ended_at || step.state === 'running') && took(step.started_at, step.ended_at)}</td>
       <td class="said">
         {step.waits_until && <>waits until <Instant at={step.waits_until} where={where} /></>}
+        {step.times_out_at && <>times out <Instant at={step.times_out_at} where={where} /></>}
         {[step.caught_by && `caught by ${step.caught_by}`, step.attempts.findLast((a) => a.error)?.error ?? step.reason].filter(Boolean).join(': ')}
       </td>
     </tr>

@@ -103,11 +103,12 @@ test('a workflow shows its steps, and the attempts and the log of each', async (
     await steps.getByRole('link', { name: 'load', exact: true }).click()
     await v.page.getByText('It never started, so it has no log.').waitFor()
     assert.equal(await v.page.getByRole('link', { name: 'log', exact: true }).count(), 0, 'the run itself has no log')
-    await server.put('trial', { target: { workflow: { steps: { pause: { wait: { until: '2040-01-01T00:00:00Z' } } } } } })
+    await server.put('trial', { target: { workflow: { steps: { calm: { timeout: '2d', steps: { pause: { wait: { until: '2040-01-01T00:00:00Z' } } } } } } } })
     await v.page.goto(server.console + '/runs/' + (await server.trigger('trial')).id)
     const pause = steps.getByRole('row').filter({ hasText: 'pause' })
     await pause.locator('.s-suspended').waitFor()
     await pause.getByText('waits until').locator('time[datetime="2040-01-01T00:00:00Z"]').waitFor()
+    await steps.getByRole('row').filter({ hasText: 'calm' }).getByText('times out').waitFor()
     assert.deepEqual(v.errors, [])
     assert.deepEqual(await v.violations(), [])
   } finally {
