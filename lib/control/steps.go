@@ -12,7 +12,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
-	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // Step is a step of a workflow's run: a node of its graph, and what is known of it.
@@ -22,8 +21,8 @@ type Step struct {
 	Run   run.Run // of Version 0 where it was never released, and of a scope that runs, or has
 
 	Caught  *flow.Caught // of one that has failed and whose failure was caught: who handles it
-	Stopped string       // of a scope that has failed since it was stopped: why, for people
-	Code    string       // what it has failed of then
+	Stopped string       // of a scope that was stopped, and has not ended by itself: why, for people
+	Code    string       // what it has failed of then; "" before
 	Until   int64        // of a scope under way that has a timeout: it is stopped then, Unix ms
 }
 
@@ -102,13 +101,13 @@ func StandOf(r run.Run, w *flow.Workflow, released map[string]run.Run) []Step {
 			step.Run = run.Run{}
 		}
 		if by, stopped := plan.Stopped[i]; stopped {
-			step.Stopped, step.Code = whyStopped(w, i, by), rows[max(by, 0)].Code()
-			switch {
-			case by == flow.None:
-				step.Code = target.KindTimeout
-			case w.Nodes[by].Fail != nil:
-				step.Code = w.Nodes[by].Fail.Code
+			of := by
+			if by == flow.None {
+				of = i
 			}
+			step.Stopped, step.Code = whyStopped(w, i, by), w.CodeOf(facts, plan, of)
+		} else if facts[i].Stopped && states[i] == flow.Running {
+			step.Stopped = whyStopped(w, i, facts[i].By)
 		}
 		switch step.State = states[i]; {
 		case r.Started == 0 && !r.State.Ended(): // nothing has begun, and what needs no call neither

@@ -116,7 +116,7 @@ func (d *Dispatcher) following(ctx context.Context, tenant string, id run.ID) (*
 	if f.workflow, err = flow.Of(edition); err != nil {
 		return nil, err
 	}
-	f.now, err = d.Clock()
+	f.now, err = d.SureClock(ctx, f.head)
 	return f, err
 }
 
@@ -439,7 +439,7 @@ func (f *following) write(ctx context.Context, ended run.Run) error {
 }
 
 // MayStart tells whether a step may be started, by the run that it is of as it stands now: one that was cancelled, has ended or is over its time
-// starts nothing, nor does a scope that was stopped, and the step ends. whole is that run.
+// starts nothing, and of a scope that was stopped no step starts, and the step ends. whole is that run.
 //
 // Durable with false: the step's end, and what follows from it.
 func (d *Dispatcher) MayStart(ctx context.Context, step run.Run) (whole run.Run, may bool, err error) {

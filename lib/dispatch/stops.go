@@ -102,12 +102,21 @@ func (f *following) cancel(ctx context.Context, nodes []int, steps []run.Run) ([
 		reason, _ := f.stopped(run.Run{ID: f.head.ID.At(path)})
 		rows[i] = f.head.Answered(path, run.Answer{State: run.Cancelled, Reason: reason}, f.now, f.expires())
 	}
+	// They are not counted as steps that have ended, since none of them was released.
+	//
 	// Durable with this write: that each of them whose op is done never runs. A crash here leaves the others to whoever follows the run next.
 	written, err := f.put(ctx, rows)
 	if err == nil && len(written) < len(rows) {
 		err = errElse
 	}
 	return append(slices.Clone(steps), written...), err
+}
+
+// within tells whether a step is in a scope whose row another is.
+func (f *following) within(step, scope run.Run) bool {
+	in, found := f.workflow.Node(step.ID.Step)
+	around, known := f.workflow.Node(scope.ID.Step)
+	return found && known && f.workflow.Within(in.Index, around.Index)
 }
 
 // underTime gives the rows of the scopes whose time counts: they have not ended, and neither they nor scopes around them were stopped.

@@ -33,22 +33,16 @@ func (d *Dispatcher) late() time.Duration {
 // endWaits ends the steps that wait whose time has come, and gives all as they stand behind that: who ends a step at the same time has not seen these ends, and leaves
 // what follows from both to this one. A *store.Conflict says that another has ended one.
 //
+// A wait that goes on behind the time of a scope around it is left to whoever stops that scope, however late both are found.
+//
 // Durable afterwards: the ends. A crash behind them leaves what follows to the check that lies at the time of the wait, or to the regular one that this has armed.
 func (f *following) endWaits(ctx context.Context, steps []run.Run) ([]run.Run, error) {
-	over := func(s run.Run) bool { return s.Suspended() && s.NextAt <= f.now }
-	if !slices.ContainsFunc(steps, over) {
-		return steps, nil
-	}
-	if f.inDoubt() {
-		var err error
-		if f.now, err = f.SureClock(ctx, f.head); err != nil {
-			return nil, err
-		}
-	}
+	limits := underTime(f.workflow, f.head, steps)
 	var ends []run.Run
 	var ops []store.Op
 	for _, s := range steps {
-		if !over(s) {
+		late := func(scope run.Run) bool { return scope.NextAt < s.NextAt && f.within(s, scope) }
+		if !s.Suspended() || s.NextAt > f.now || slices.ContainsFunc(limits, late) {
 			continue
 		}
 		end := s.Resume(f.now, f.def.Kept())
@@ -57,6 +51,9 @@ func (f *following) endWaits(ctx context.Context, steps []run.Run) ([]run.Run, e
 			return nil, err
 		}
 		ends, ops = append(ends, end), append(ops, op)
+	}
+	if len(ends) == 0 {
+		return steps, nil
 	}
 	verdicts, err := f.WriteEach(ctx, ops)
 	if err != nil {

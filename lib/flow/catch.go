@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -104,22 +105,24 @@ func (p *planner) catch(n *Node) {
 		return
 	}
 	of := p.itself(n.Index)
-	f := Failure{State: p.States[of], Code: p.facts[of].Code}
-	if fail := p.w.Nodes[of].Fail; fail != nil {
-		f.Code = fail.Code
-	}
-	if _, stopped := p.Stopped[of]; stopped { // by no failure, or that would be what has failed
-		f.Code = target.KindTimeout
-	}
-	if f.Code == "" {
-		f.Code = DefaultCode
-	}
+	f := Failure{State: p.States[of], Code: p.w.CodeOf(p.facts, p.Decisions, of)}
 	if to := n.takes(f); to != None {
 		if p.Caught == nil {
 			p.Caught = map[int]Caught{}
 		}
 		p.Caught[n.Index] = Caught{To: to, Of: of, Code: f.Code}
 	}
+}
+
+// CodeOf is what a node has failed of by itself: of a scope, its time.
+func (w *Workflow) CodeOf(facts []Fact, d Decisions, index int) string {
+	if fail := w.Nodes[index].Fail; fail != nil {
+		return fail.Code
+	}
+	if _, stopped := d.Stopped[index]; stopped {
+		return target.KindTimeout
+	}
+	return cmp.Or(facts[index].Code, DefaultCode)
 }
 
 // caughtInto says of a node that handles failures, and whose rule lets it run, whether it does.

@@ -83,13 +83,15 @@ func (w *Workflow) play(ctx context.Context, outcomes Outcomes, input json.RawMe
 		}
 		// A checked graph has no cycle: what is open waits for a task that runs.
 		next := p.running[0]
-		if scope, over := p.overrun(decided); scope != None && over < next.at {
+		scope, over := p.overrun(decided)
+		late := scope != None && over < next.at
+		if limit := w.Timeout.Std(); limit > 0 && next.at > limit && (!late || over >= limit) {
+			return p.cutOff(decided, limit, "not over within its timeout of "+schedule.Duration(limit).String())
+		}
+		if late {
 			p.now = over
 			p.stop(scope, None)
 			continue
-		}
-		if limit := w.Timeout.Std(); limit > 0 && next.at > limit {
-			return p.cutOff(decided, limit, "not over within its timeout of "+schedule.Duration(limit).String())
 		}
 		p.running, p.now = p.running[1:], next.at
 		p.facts[next.node] = Fact{State: next.course.state, To: None, Code: next.course.code}
@@ -176,8 +178,11 @@ func (p *play) note(decided Decisions) {
 				p.ended[i] = true
 				p.steps[i].State, p.steps[i].EndedAfter = s, schedule.Duration(p.now)
 				p.order = append(p.order, i)
-				if by, stopped := decided.Stopped[i]; stopped && by == None {
+				switch by, stopped := decided.Stopped[i]; {
+				case stopped && by == None:
 					p.steps[i].Error = p.w.Nodes[i].Overrun()
+				case stopped:
+					p.steps[i].Error = p.w.Nodes[by].Path + " has failed, which stopped it"
 				}
 				if c, caught := decided.Caught[i]; caught {
 					p.steps[i].CaughtBy, p.steps[i].Code = p.w.Nodes[c.To].Path, c.Code

@@ -422,6 +422,18 @@ func TestW2_W4_W5_RandomGraphsWhoseScopesAreStopped(t *testing.T) {
 	}
 }
 
+// A workflow whose time is over before that of a scope in it ends with its own, by a simulation too.
+func TestASimulationEndsByTheTimeThatIsOverFirst(t *testing.T) {
+	for limit, want := range map[string]string{
+		"6h": "failed in 6h: not over within its timeout of 6h", "7h": "failed in 7h: not over within its timeout of 7h", "8h": "succeeded in 7h1s"} {
+		w := workflow(t, `{"timeout": "`+limit+`", "defaults": {"timeout": "11h"}, "steps": {"a": {"handler": {"name": "x"}},
+			"s": {"needs": ["a"], "timeout": "2h", "catch": [{"to": "h"}], "steps": {"b": {"handler": {"name": "x"}}}}, "h": {"handler": {"name": "x"}}}}`)
+		if got, _, _ := strings.Cut(played(t, w, `{"a": {"takes": "5h"}, "s/b": {"takes": "10h"}}`), "\n"); got != want {
+			t.Errorf("with %s it has %s, want it to have %s", limit, got, want)
+		}
+	}
+}
+
 // A simulation stops scopes at once: by a failure, and when their time is over.
 func TestASimulationOfScopesThatStop(t *testing.T) {
 	for name, row := range map[string]struct{ scope, more, outcomes, want string }{

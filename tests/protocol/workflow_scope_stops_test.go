@@ -322,6 +322,38 @@ func TestP3_W3_TheTimeOfAScopeIsOverInTime(t *testing.T) {
 	}
 }
 
+// Nobody comes by between the time of a scope and the end of a wait in it, which is later: the scope was over first, so it is stopped, and the wait is cancelled. One that was
+// to end before has.
+func TestW2_W5_AWaitBehindTheTimeOfItsScopeDoesNotEnd(t *testing.T) {
+	f := stopping(t, `"timeout": "1h",`, "timeout", `"a": {"wait": {"for": "50m"}}, "c": {"wait": {"for": "2h"}}`)
+	f.work()
+	f.elapsed += 5 * time.Hour
+	f.calm()
+	if wrong := f.outcome("timeout"); len(wrong) > 0 {
+		t.Error(strings.Join(wrong, "\n"))
+	}
+	if a := f.rows()["s/a"]; a.State != run.Succeeded {
+		t.Errorf("what was over before is %s (%s)", a.State, a.Reason)
+	}
+}
+
+// The time of a scope that has ended, or was stopped, keeps no run from being quiet that waits behind it.
+func TestP4_W3_ARunIsQuietBehindTheTimeOfAScope(t *testing.T) {
+	for name, steps := range map[string]string{
+		"it has ended":   `"s": {"timeout": "10m", "steps": {"a": {"handler": {"name": "act"}}}}, "w": {"needs": ["s"], "wait": {"for": "30d"}}`,
+		"it was stopped": `"s": {"timeout": "10m", "steps": {"c": {"wait": {"for": "1d"}}}}, "w": {"needs": ["s"], "rule": "all_done", "wait": {"for": "30d"}}`,
+	} {
+		f := waits(t, `{"timeout": "60d", "steps": {`+steps+`}}`)
+		f.advance(30*time.Minute, 10*time.Second, "calm")
+		if row := f.rows()["w"]; !row.Suspended() {
+			t.Fatalf("%s: behind the scope the wait is %s", name, row.Stage())
+		}
+		if checks := f.checks(); len(checks) != 1 || checks[0] < f.now()+(20*time.Hour).Milliseconds() {
+			t.Errorf("%s: checks lie at %v, want one tomorrow", name, checks)
+		}
+	}
+}
+
 // The last step of a scope ends before each operation of whoever finds its time over, and somebody who brings the run on stands still before each of his meanwhile: the scope
 // has succeeded or was stopped, for all who go on behind it.
 func TestW2_W4_TheLastStepOfAScopeEndsWithItsTime(t *testing.T) {

@@ -31,7 +31,7 @@ func Text(w *flow.Workflow, marks Marks) string {
 			for _, i := range line {
 				n := &w.Nodes[i]
 				rows = append(rows, row{
-					name: strings.Repeat("  ", depth) + strconv.Itoa(k+1) + " " + terminal.Line(n.Name), stands: cut(marks.of(i), longestLine), does: terminal.Line(does(n)) + mayFail(n), when: terminal.Line(when(w, n))})
+					name: strings.Repeat("  ", depth) + strconv.Itoa(k+1) + " " + terminal.Line(n.Name), stands: cut(marks.of(i), longestLine), does: terminal.Line(does(n)) + traits(n), when: terminal.Line(when(w, n))})
 				if n.Kind == flow.KindScope {
 					walk(i, depth+1)
 				}
@@ -61,8 +61,8 @@ func Text(w *flow.Workflow, marks Marks) string {
 
 type row struct{ name, stands, does, when string }
 
-// mayFail tells of a node whose failure is allowed, and of a scope what stops it.
-func mayFail(n *flow.Node) (text string) {
+// traits tells of a node whose failure is allowed, and of a scope what stops it.
+func traits(n *flow.Node) (text string) {
 	if n.Timeout != 0 {
 		text += ", at most " + n.Timeout.String()
 	}
