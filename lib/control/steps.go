@@ -33,7 +33,8 @@ type Graph struct {
 	Definition json.RawMessage // of the workflow
 	Steps      []Step
 
-	rows []run.Run // as they stand
+	rows []run.Run      // as they stand
+	plan flow.Decisions // what follows from them, with the states of Steps
 }
 
 // Graph reads the run of a workflow and all of its steps.
@@ -72,12 +73,16 @@ func (s *Service) GraphOf(ctx context.Context, r run.Run) (Graph, bool, error) {
 			released[row.ID.Step] = row
 		}
 	}
-	return Graph{Run: r, Workflow: w, Definition: edition.Def.Target.Workflow, Steps: StandOf(r, w, released), rows: rows}, true, nil
+	g := Graph{Run: r, Workflow: w, Definition: edition.Def.Target.Workflow, rows: rows}
+	g.Steps, g.plan = StandOf(r, w, released)
+	return g, true, nil
 }
 
 // StandOf tells where the steps of a run stand, by those that were released, by path: by their rows, or as it follows from others. Nothing follows from a
 // cancel of the run: what it leaves undecided is never released either, and is cancelled with it, since no step before it failed. So it is in a scope that was stopped.
-func StandOf(r run.Run, w *flow.Workflow, released map[string]run.Run) []Step {
+//
+// It gives what follows from them besides, with the states of the steps.
+func StandOf(r run.Run, w *flow.Workflow, released map[string]run.Run) ([]Step, flow.Decisions) {
 	steps := make([]Step, len(w.Nodes))
 	rows := make([]run.Run, len(w.Nodes))
 	for i := range w.Nodes {
@@ -124,8 +129,10 @@ func StandOf(r run.Run, w *flow.Workflow, released map[string]run.Run) []Step {
 		if rows[i].Limited() && step.State == flow.Running {
 			step.Until = rows[i].NextAt
 		}
+		states[i] = step.State
 	}
-	return steps
+	plan.States = states
+	return steps, plan
 }
 
 // whyStopped says why a scope was stopped.
@@ -170,13 +177,7 @@ func (s *Service) Given(ctx context.Context, g Graph, step Step) (of run.Run, go
 	if step.Node.Kind != flow.KindScope || step.State != flow.Succeeded {
 		return of, "", nil
 	}
-	plan := flow.Decisions{States: make([]flow.State, len(g.Steps)), Caught: map[int]flow.Caught{}}
-	for i, one := range g.Steps {
-		if plan.States[i] = one.State; one.Caught != nil {
-			plan.Caught[i] = *one.Caught
-		}
-	}
-	result, failed, err := s.Dispatch.ScopeResult(ctx, g.Run, step.Node.Path, g.rows, plan)
+	result, failed, err := s.Dispatch.ScopeResult(ctx, g.Run, step.Node.Path, g.rows, g.plan)
 	if err != nil {
 		return of, "", fmt.Errorf("make the result of step %s: %w", step.Node.Path, err)
 	}

@@ -53,7 +53,8 @@ func TestAScopeThatWasStoppedSaysWhy(t *testing.T) {
 			row.Version = 1
 			rows[path] = row
 		}
-		if got := control.StandOf(head, w, rows)[index(c.path)]; got.State != c.state || got.Stopped != c.why || got.Code != c.failed {
+		steps, _ := control.StandOf(head, w, rows)
+		if got := steps[index(c.path)]; got.State != c.state || got.Stopped != c.why || got.Code != c.failed {
 			t.Errorf("%s: it is %s, %q, %q; want %s, %q, %q", name, got.State, got.Stopped, got.Code, c.state, c.why, c.failed)
 		}
 	}

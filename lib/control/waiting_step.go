@@ -38,13 +38,7 @@ func (s *Service) StepStanding(ctx context.Context, g Graph, step Step) (Standin
 	if step.Run.State != 0 {
 		return st, nil
 	}
-	states := make([]flow.State, len(g.Steps))
-	for i, one := range g.Steps {
-		if states[i] = one.State; one.Caught != nil {
-			states[i] = flow.Skipped // to those that wait for it
-		}
-	}
-	holder, open := g.Workflow.Awaits(step.Node.Index, states)
+	holder, open := g.Workflow.Awaits(step.Node.Index, g.plan.Counted())
 	if holder != flow.None {
 		st.Step.Holder = &g.Workflow.Nodes[holder]
 	}

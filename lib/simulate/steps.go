@@ -63,7 +63,7 @@ func (p *player) stepsOf(ctx context.Context, a *account) ([]Step, error) {
 	for path, s := range a.steps {
 		rows[path] = s.row
 	}
-	stand := control.StandOf(a.head, a.workflow, rows)
+	stand, _ := control.StandOf(a.head, a.workflow, rows)
 	steps := make([]Step, len(stand))
 	for i := range slices.Backward(stand) { // what is in a scope stands behind it
 		var err error
