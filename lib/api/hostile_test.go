@@ -197,14 +197,20 @@ func TestP11_HostileBodiesCostAFewTimesTheirSize(t *testing.T) {
 func (s *server) costs(method, path, body, what string, times int) reply {
 	s.t.Helper()
 	const memory, memoryOfAny, answer, answerOfAny = 12, 1 << 20, 2, 64 << 10
-	r := httptest.NewRequestWithContext(s.t.Context(), method, path, strings.NewReader(body))
-	r.Host = "127.0.0.1"
-	r.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	before := allocated()
-	s.handler.ServeHTTP(w, r)
 	sent := len(body) + len(path)
-	if took, most := int(allocated()-before), times*memory*sent+memoryOfAny; took > most {
+	most := times*memory*sent + memoryOfAny
+	var w *httptest.ResponseRecorder
+	took := most + 1
+	for try := 0; try < 3 && took > most; try++ { // a collection in between takes from the pools what they hold, and the process does other things, too
+		r := httptest.NewRequestWithContext(s.t.Context(), method, path, strings.NewReader(body))
+		r.Host = "127.0.0.1"
+		r.Header.Set("Content-Type", "application/json")
+		w = httptest.NewRecorder()
+		before := allocated()
+		s.handler.ServeHTTP(w, r)
+		took = int(allocated() - before)
+	}
+	if took > most {
 		s.t.Errorf("%s %.60s with %s, %d bytes: took %d bytes of memory, want at most %d", method, path, what, sent, took, most)
 	}
 	if got, most := w.Body.Len(), times*answer*sent+answerOfAny; got > most {
