@@ -13,6 +13,8 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -136,6 +138,15 @@ var reasons = map[string]reason{
 		settle()
 		return id
 	}, "Steps of its workflow have not ended.", "belfry run steps a~", nil},
+	"unreadable": {func(s *scene) string { // a newer version wrote the definition since
+		s.job("a", echo)
+		id := s.run("a", `{"delay": "24h"}`)
+		key := job.Key(access.DefaultTenant, "a")
+		if _, err := s.store.Write(s.ctx, store.Op{Kind: store.Put, Key: key, Value: []byte{record.Format + 1, 0xa0}}); err != nil {
+			s.t.Fatal(err)
+		}
+		return id
+	}, "is of a newer version of Belfry. Nothing of it goes on here.", "whoever runs the version that wrote it", nil},
 	"no_worker": {func(s *scene) string {
 		s.job("far", farAway)
 		return s.run("far", `{}`)

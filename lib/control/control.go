@@ -79,7 +79,7 @@ const (
 	CodeJobDeleted    Code = "job_deleted"            // its runs cannot be retried
 	CodeBusy          Code = "busy"                   // too many edits of one job, or a queue that is full: try again later
 	CodeClockSkewed   Code = "clock_skewed"           // this host's clock is too far from the store's
-	CodeStepNotFound  Code = "step_not_found"         // a workflow's run has no such step, or the run is of no workflow
+	CodeStepNotFound  Code = "step_not_found"         // a workflow's run has no such step, or the run is of no workflow, or of one that cannot be read here
 	CodeBegun         Code = "workflow_begun"         // a workflow's run cannot be opened again
 	CodeNotReleased   Code = "step_not_released"      // what a step is handed is made of what ends before it
 	CodeExpression    Code = "expression_failed"      // of what a step is handed, or a scope gives

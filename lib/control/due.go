@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"math"
 	"strings"
 	"sync"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
-	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -219,7 +217,7 @@ const inTime = 10 * time.Minute
 func (l *lookout) fires(ctx context.Context, t timer.Timer) (ids []run.ID, err error) {
 	edition, err := l.Dispatch.Book.Edition(ctx, t.Tenant, t.Job, t.Generation)
 	switch {
-	case errors.Is(err, job.ErrNotFound), errors.Is(err, job.ErrSchedule), errors.Is(err, record.ErrBroken), errors.Is(err, record.ErrNewer):
+	case dispatch.Unreadable(err):
 		return nil, nil
 	case err != nil || edition.Schedule == nil:
 		return nil, err

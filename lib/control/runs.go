@@ -13,7 +13,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
-	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -184,7 +183,7 @@ func (s *Service) matches(ctx context.Context, f RunFilter, r run.Run) (bool, er
 		return true, nil
 	}
 	labels, err := s.Labels(ctx, r)
-	if errors.Is(err, record.ErrBroken) || errors.Is(err, record.ErrNewer) || errors.Is(err, job.ErrSchedule) {
+	if dispatch.Unreadable(err) {
 		return false, nil // what cannot be read must not hide the others
 	}
 	if err != nil {
@@ -229,14 +228,17 @@ func (s *Service) Cancel(ctx context.Context, tenant string, id run.ID, reason s
 	cancelled, err := s.change(ctx, tenant, id, func(r run.Run, now int64) (run.Run, []store.Op, error) {
 		retention := job.DefaultRetention
 		was = r
-		if e, err := s.Dispatch.Book.Edition(ctx, tenant, id.Job, r.Generation); err == nil {
+		e, err := s.Dispatch.Book.Edition(ctx, tenant, id.Job, r.Generation)
+		quiet := dispatch.Unreadable(err) && r.Heads() // as another version may have left it
+		if err == nil {
 			retention = e.Def.Kept()
 			was = s.Dispatch.MayHold(ctx, r, e) // it may have been let in, and not started
-			if dispatch.MayBeQuiet(r, e) {
-				// Durable before its word: a check that stops the steps, should this process die behind it.
-				if err := s.Dispatch.Rouse(ctx, r); err != nil {
-					return r, nil, err
-				}
+			quiet = dispatch.MayBeQuiet(r, e)
+		}
+		if quiet {
+			// Durable before its word: a check that stops the steps, should this process die behind it.
+			if err := s.Dispatch.Rouse(ctx, r); err != nil {
+				return r, nil, err
 			}
 		}
 		if err := mayCancel(r); err != nil {

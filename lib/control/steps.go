@@ -47,6 +47,9 @@ func (s *Service) Graph(ctx context.Context, tenant string, id run.ID) (Graph, e
 	if err == nil && !ok {
 		return Graph{}, refuse(CodeStepNotFound, "run %s is not that of a workflow, so it has no steps", id)
 	}
+	if dispatch.Unreadable(err) {
+		return Graph{}, refuse(CodeStepNotFound, "the steps of run %s are not known here. %s", id, Standing{Run: r, Unread: err}.whyUnreadable().Text)
+	}
 	return g, err
 }
 
@@ -191,7 +194,12 @@ func (s *Service) Given(ctx context.Context, g Graph, step Step) (of run.Run, go
 // stop ends what has not started of a workflow's run that has just been cancelled, and asks what runs to stop. Durable before: that the run is
 // cancelled, so nothing that it does not come upon is started either. A crash here leaves it to the run's check; nobody was answered.
 func (s *Service) stop(ctx context.Context, head run.Run) (run.Run, error) {
-	if err := s.Dispatch.Follow(ctx, head.Tenant, head.ID, false); err != nil {
+	err := s.Dispatch.Follow(ctx, head.Tenant, head.ID, false)
+	if dispatch.Unreadable(err) { // whoever can read it sees to the rest, by its check
+		s.Dispatch.TellUnreadable(ctx, head, err)
+		return s.Run(ctx, head.Tenant, head.ID)
+	}
+	if err != nil {
 		return run.Run{}, fmt.Errorf("stop the steps of run %s: %w", head.ID, err)
 	}
 	if s.Cancelled != nil {

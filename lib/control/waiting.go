@@ -11,6 +11,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 )
 
@@ -54,6 +55,7 @@ const (
 	WaitNotReleased  WaitCode = "not_released"  // of a step: its rule lets it run, and whoever saw to that is to put it in its queue
 	WaitLeaseOver    WaitCode = "lease_over"    // the lease of its attempt is over
 	WaitSuspended    WaitCode = "suspended"     // of a step: the time that it waits for has not come
+	WaitUnreadable   WaitCode = "unreadable"    // what it goes by is gone or damaged, or this version cannot use it
 )
 
 // Pool is what a server sees of a queue and its workers.
@@ -76,6 +78,7 @@ type Standing struct {
 	Paused  bool
 	Reason  string    // of the pause
 	Deleted bool      // the job
+	Unread  error     // why its definition cannot be read here, as dispatch.Unreadable has it; nil where it can
 	Expired bool      // the lease of the attempt under way
 	Pool    *Pool     // nil where the server sees nothing of it
 	Line    *Line     // of a run that waits in line
@@ -98,6 +101,10 @@ func (s *Service) Standing(ctx context.Context, r run.Run) (Standing, error) {
 	}
 	if r.State == run.Scheduled {
 		j, err := s.Dispatch.Book.Job(ctx, r.Tenant, r.ID.Job)
+		if dispatch.Unreadable(err) {
+			st.Unread = err
+			return st, nil
+		}
 		if err != nil {
 			return Standing{}, err
 		}
@@ -108,9 +115,13 @@ func (s *Service) Standing(ctx context.Context, r run.Run) (Standing, error) {
 		st.Due = time.UnixMilli(r.NextAt).UTC()
 		return st, nil
 	}
-	edition, err := s.Dispatch.EditionOf(ctx, r)
+	edition, err := s.Dispatch.Usable(ctx, r)
 	switch {
-	case errors.Is(err, job.ErrNotFound):
+	case errors.Is(err, job.ErrNotFound) && dispatch.Unbound(r):
+		st.Deleted = true
+		return st, nil
+	case dispatch.Unreadable(err):
+		st.Unread = err
 		return st, nil
 	case err != nil:
 		return Standing{}, err
@@ -187,6 +198,9 @@ func (s Standing) Queued() bool {
 func (s Standing) Why() []Waiting {
 	if s.Run.State.Ended() {
 		return nil
+	}
+	if s.Unread != nil {
+		return []Waiting{s.whyUnreadable()}
 	}
 	if s.Step != nil && s.Run.State != run.Running && s.Step.Of.Run.Cancel {
 		text := "Its run is being cancelled: the step starts no more."
@@ -281,6 +295,34 @@ func (s Standing) startBy() time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(by).UTC()
+}
+
+// whyUnreadable tells of a run that stands still since nobody here knows what it goes by.
+func (s Standing) whyUnreadable() Waiting {
+	id := s.Run.ID.Whole()
+	of := "The definition that it goes by, that of its job,"
+	if s.Run.Generation != 0 {
+		of = fmt.Sprintf("The definition that it goes by, generation %d of its job,", s.Run.Generation)
+	}
+	newer := "whoever runs the version that wrote it"
+	lost := "whoever has a backup; belfry run cancel " + id.String() + " ends it"
+	w := Waiting{Code: WaitUnreadable}
+	switch {
+	case errors.Is(s.Unread, job.ErrNotFound):
+		w.Text, w.Who = of+" is gone. Nothing of it goes on.", lost
+	case errors.Is(s.Unread, record.ErrBroken):
+		w.Text, w.Who = of+" is damaged. Nothing of it goes on.", lost
+	case errors.Is(s.Unread, record.ErrNewer):
+		w.Text, w.Who = of+" is of a newer version of Belfry. Nothing of it goes on here.", newer
+	default:
+		const most = 400 // bytes: all that is unknown of a large workflow would be many times that
+		said := strings.ReplaceAll(s.Unread.Error(), "\n", "; ")
+		if len(said) > most {
+			said = strings.ToValidUTF8(said[:most], "") + "…"
+		}
+		w.Text, w.Who = fmt.Sprintf("%s cannot be used by this version of Belfry: %s. Nothing of it goes on here.", of, said), newer
+	}
+	return w
 }
 
 func (s Standing) whyClockOff() Waiting {

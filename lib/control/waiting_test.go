@@ -1,15 +1,19 @@
 package control_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/target"
@@ -37,6 +41,9 @@ func TestWhyARunDoesNotGoOn(t *testing.T) {
 	openedAgain.Reason = "retried on request"
 	brief := def
 	brief.ExpiresAfter = schedule.Duration(30 * time.Second)
+	gone := run.Run{ID: id(past), State: run.Running, Generation: 7, Started: past.UnixMilli()}
+	unusable := fmt.Errorf("%w: %w", flow.ErrDefinition, errors.Join(errors.New("steps.a: no"), errors.New("steps.b: no")))
+	long := fmt.Errorf("%w: %s", flow.ErrDefinition, strings.Repeat("é", 5000))
 	depth := map[queue.Priority]int64{queue.High: 2, queue.Normal: 10, queue.Low: 100}
 
 	for name, c := range map[string]struct {
@@ -94,7 +101,14 @@ func TestWhyARunDoesNotGoOn(t *testing.T) {
 		"Running":            {control.Standing{Run: running}, "running", "worker vm-1", later},
 		"Cancelling":         {control.Standing{Run: cancelling}, "cancelling running", "worker vm-1", time.Time{}},
 		"LeaseOver":          {control.Standing{Run: running, Expired: true}, "lease_over", "tried again", time.Time{}},
-		"LeaseOverOnce":      {control.Standing{Run: running, Expired: true, Def: once}, "lease_over", "unknown", time.Time{}},
+		"DefinitionGone": {control.Standing{Run: gone, Unread: job.ErrNotFound}, "unreadable",
+			"generation 7 of its job, is gone. Nothing of it goes on. whoever has a backup; belfry run cancel " + gone.ID.String() + " ends it", time.Time{}},
+		"DefinitionDamaged":          {control.Standing{Run: gone, Unread: record.ErrBroken}, "unreadable", "is damaged", time.Time{}},
+		"DefinitionNewer":            {control.Standing{Run: gone, Unread: record.ErrNewer}, "unreadable", "of a newer version of Belfry. Nothing of it goes on here. whoever runs the version", time.Time{}},
+		"DefinitionUnusable":         {control.Standing{Run: gone, Unread: unusable}, "unreadable", "cannot be used by this version of Belfry: the workflow cannot be used: steps.a: no; steps.b: no. Nothing", time.Time{}},
+		"JobDamaged":                 {control.Standing{Run: scheduled(past), Unread: record.ErrBroken}, "unreadable", "The definition that it goes by, that of its job, is damaged", time.Time{}},
+		"DefinitionUnusableAtLength": {control.Standing{Run: gone, Unread: long}, "unreadable", strings.Repeat("é", 100) + "…. Nothing", time.Time{}},
+		"LeaseOverOnce":              {control.Standing{Run: running, Expired: true, Def: once}, "lease_over", "unknown", time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.s.Now = now

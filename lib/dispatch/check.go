@@ -7,7 +7,6 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -134,18 +133,20 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			continue
 		}
 		edition, err := d.EditionOf(ctx, r)
-		unbound := r.State == run.Queued && r.ID.OnDemand() && r.Attempt == 0 && !r.ID.IsStep()
+		unbound := Unbound(r)
 		if errors.Is(err, job.ErrNotFound) && unbound {
 			// Its job was deleted between the acceptance and the claim, and whoever was to send it died: it is of the delete's generation, which
 			// has no definition. Binding it ends it.
 			requests = append(requests, r)
 			continue
 		}
-		if errors.Is(err, job.ErrNotFound) || errors.Is(err, flow.ErrDefinition) {
-			d.Log.ErrorContext(ctx, "a run's definition is gone", "tenant", r.Tenant, "run", r.ID.String())
+		switch {
+		case r.Cancel && lost(err): // it ends when its lease has, by no more than its record
+			edition = &job.Edition{}
+		case Unreadable(err):
+			d.TellUnreadable(ctx, r, err)
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return repairs, err
 		}
 		switch r.State {
@@ -211,6 +212,10 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			if ctx.Err() != nil {
 				return repairs, err
 			}
+			if Unreadable(err) {
+				d.TellUnreadable(ctx, head, err)
+				continue
+			}
 			d.Log.ErrorContext(ctx, "a workflow's run waits for its next check", "tenant", head.Tenant, "run", head.ID.String(), "error", err)
 		}
 	}
@@ -232,6 +237,11 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 		}
 	}
 	return repairs, nil
+}
+
+// Unbound tells of a run that an edit may bind to another definition before it starts. One without any, since its job was deleted meanwhile, ends then.
+func Unbound(r run.Run) bool {
+	return r.State == run.Queued && r.ID.OnDemand() && r.Attempt == 0 && !r.ID.IsStep()
 }
 
 // explained tells whether the queue's depth is reason enough for a run to be waiting: sending again would only add to it.

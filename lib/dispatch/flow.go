@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -21,6 +22,29 @@ func (d *Dispatcher) EditionOf(ctx context.Context, r run.Run) (*job.Edition, er
 		return e, err
 	}
 	return flow.StepOf(e, r.ID.Step)
+}
+
+// Usable is EditionOf for whoever is to bring a run on: of the run of a workflow, that is usable, too.
+func (d *Dispatcher) Usable(ctx context.Context, r run.Run) (*job.Edition, error) {
+	e, err := d.EditionOf(ctx, r)
+	if err == nil && e.Def.Target.Workflow != nil {
+		_, err = flow.Of(e)
+	}
+	return e, err
+}
+
+// Unreadable tells of an error of EditionOf or Usable that it is of the definition, which is gone, damaged, or of a newer version: whoever asks again is told the same.
+func Unreadable(err error) bool {
+	return lost(err) || errors.Is(err, record.ErrNewer) || errors.Is(err, job.ErrSchedule) || errors.Is(err, flow.ErrDefinition)
+}
+
+// lost tells of such an error that no version can read the definition.
+func lost(err error) bool { return errors.Is(err, job.ErrNotFound) || errors.Is(err, record.ErrBroken) }
+
+// TellUnreadable tells of a run that is left as it is since what it goes by is Unreadable, in the log and among the metrics.
+func (d *Dispatcher) TellUnreadable(ctx context.Context, r run.Run, err error) {
+	d.Metrics.Unreadable.Inc()
+	d.Log.ErrorContext(ctx, "a run stands still: its definition cannot be read here", "tenant", r.Tenant, "run", r.ID.String(), "generation", r.Generation, "error", err)
 }
 
 // Open begins the run of a workflow, which is queued, due and past the gate of its job, as a run that nobody holds: no attempt is made of it. It
@@ -109,11 +133,14 @@ func (d *Dispatcher) following(ctx context.Context, tenant string, id run.ID) (*
 	}
 	f := &following{Dispatcher: d, head: head}
 	edition, err := d.Book.Edition(ctx, tenant, id.Job, head.Generation)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		f.def = edition.Def
+		f.workflow, err = flow.Of(edition)
 	}
-	f.def = edition.Def
-	if f.workflow, err = flow.Of(edition); err != nil {
+	switch {
+	case err != nil && head.Cancel && lost(err): // to end it needs no more than its rows, and nobody will have more
+		f.workflow = &flow.Workflow{}
+	case err != nil:
 		return nil, err
 	}
 	f.now, err = d.SureClock(ctx, f.head)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
-	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -71,7 +70,7 @@ func (d *Dispatcher) gatesOf(ctx context.Context, gone run.Run) ([]gate.ID, erro
 	}
 	edition, err := d.Book.Edition(ctx, gone.Tenant, gone.ID.Job, gone.Generation)
 	switch {
-	case errors.Is(err, job.ErrNotFound), errors.Is(err, record.ErrBroken), errors.Is(err, record.ErrNewer):
+	case Unreadable(err):
 	case err != nil:
 		return nil, fmt.Errorf("read the definition of run %s, which leaves its gates: %w", gone.ID, err)
 	case len(edition.Def.Gates) > 0:
@@ -250,7 +249,7 @@ func (d *Dispatcher) sendLetIn(in []run.Run, unsure bool) error {
 	for _, r := range in {
 		edition, err := d.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
 		if err != nil {
-			if errors.Is(err, job.ErrNotFound) || errors.Is(err, record.ErrBroken) || errors.Is(err, record.ErrNewer) {
+			if Unreadable(err) {
 				continue
 			}
 			return err
@@ -350,7 +349,7 @@ func (d *Dispatcher) tend(ctx context.Context, waiting []run.Run) ([]Outgoing, e
 			continue
 		}
 		edition, err := d.Book.Edition(ctx, w.run.Tenant, w.run.ID.Job, w.run.Generation)
-		if errors.Is(err, job.ErrNotFound) {
+		if Unreadable(err) {
 			continue
 		}
 		if err != nil {

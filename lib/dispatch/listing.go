@@ -2,11 +2,9 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
-	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -36,7 +34,7 @@ func (d *Dispatcher) Listing(ctx context.Context, r run.Run, from int64) (run.Li
 	retention := job.DefaultRetention
 	def, err := d.definition(ctx, r)
 	switch {
-	case errors.Is(err, job.ErrNotFound), errors.Is(err, job.ErrSchedule), errors.Is(err, record.ErrBroken), errors.Is(err, record.ErrNewer):
+	case Unreadable(err):
 	case err != nil:
 		return run.Listing{}, err
 	default:

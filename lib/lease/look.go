@@ -104,16 +104,17 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 	if r.Version != 0 && r.State == 0 {
 		return nil, nil, elsewhere // a record that this process cannot read: a newer one may
 	}
-	if found(ctx, d.Dispatch, r) != nil { // whoever wrote this may have died before
+	if err := found(ctx, d.Dispatch, r); dispatch.Unreadable(err) { // whoever wrote this may have died before
+		return nil, nil, d.unreadable(ctx, r, m, err)
+	} else if err != nil {
 		return nil, nil, shortly
 	}
 	if r.Version == 0 || r.Waits() || r.Suspended() || r.Heads() || r.State != run.Queued && r.State != run.Retrying && r.State != run.Running {
 		return nil, nil, drop // ended, fenced off, held, in line, opened as a workflow, or gone
 	}
-	edition, err := d.Dispatch.EditionOf(ctx, r)
-	if errors.Is(err, job.ErrNotFound) {
-		d.Log.ErrorContext(ctx, "a run's definition is gone", "tenant", r.Tenant, "run", r.ID.String())
-		return nil, nil, elsewhere
+	edition, err := d.Dispatch.Usable(ctx, r)
+	if dispatch.Unreadable(err) {
+		return nil, nil, d.unreadable(ctx, r, m, err)
 	}
 	if err != nil {
 		return nil, nil, d.unwell(ctx, r, "read the job", err)
@@ -158,6 +159,12 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 func (d *Desk) unwell(ctx context.Context, r run.Run, doing string, err error) verdict {
 	d.Log.WarnContext(ctx, "the store is unwell", "doing", doing, "run", r.ID.String(), "error", err)
 	return shortly
+}
+
+// unreadable tells of a run whose definition cannot be read here. Its message is for one who can; where there is none, the check of the run sends the next.
+func (d *Desk) unreadable(ctx context.Context, r run.Run, m delivery, err error) verdict {
+	d.Dispatch.TellUnreadable(ctx, r, err)
+	return m.incapable()
 }
 
 // takeOver looks at a run that another attempt holds, and gives it as it stands then, or a verdict.

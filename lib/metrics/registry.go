@@ -118,7 +118,7 @@ func New() *Registry {
 	r.Throttled = r.counter("belfry_throttled_total",
 		"Refusals for load, by who refused: the store one of its operations, the queue a message, the API a request.",
 		Label{Name: "by", Values: []string{throttledStore, "queue", "api"}})
-	r.Unreadable = r.counter("belfry_unreadable_total", "Times that a record was met which could not be read and was left where it is.")
+	r.Unreadable = r.counter("belfry_unreadable_total", "Times that a record was met which could not be read and was left where it is, or a run which stands still for that.")
 	r.ExpressionWait = r.histogram("belfry_expression_wait_seconds", "How long expressions of runs have waited for their turn, each time that some were evaluated.",
 		[]time.Duration{
 			time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second,

@@ -84,7 +84,7 @@ type CallbackOf struct {
 
 // Waiting is a reason why a run, or a step of one, does not go on.
 type Waiting struct {
-	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,tick_behind,expired,claimed_ahead,paced,backing_off,no_worker,queued,gate,cancelling,running,steps,not_released,lease_over,suspended" doc:"stable; docs/run.md says what each means"`
+	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,tick_behind,expired,claimed_ahead,paced,backing_off,no_worker,queued,gate,cancelling,running,steps,not_released,lease_over,suspended,unreadable" doc:"stable; docs/run.md says what each means"`
 	Text  string    `json:"text" doc:"a sentence for people"`
 	Until time.Time `json:"until,omitzero" doc:"until when at least; of a running attempt, when its lease is over unless it is renewed"`
 	Who   string    `json:"who,omitempty" doc:"who or what can end it, for people; none where time alone does"`
