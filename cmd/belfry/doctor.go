@@ -49,8 +49,8 @@ func (c *cli) doctor() *cobra.Command {
 		Use:   "doctor",
 		Short: "Find what is wrong with the server, its data or this host, and say what would help",
 		Long: `Find what is wrong, and say why it matters and what would help. It asks the server: is it ready, do the clocks agree, is
-something waiting that nobody runs, are there dead letters or jobs with a fault. It looks at this host: time zones, and the
-rights of files with credentials.
+something waiting that nobody runs, are there dead letters, jobs with a fault, or open runs whose definition it cannot read. It
+looks at this host: time zones, and the rights of files with credentials.
 
 With --data it looks at a data folder instead of calling a server: its rights, how fast the disk syncs and how full it is.
 It reads all tables and names those that are damaged; while no server runs on the folder, it reads all records, payloads,
@@ -276,7 +276,8 @@ func (c *cli) workFindings(ctx context.Context, server *client.Client) (found []
 			break
 		}
 	}
-	return append(found, faultsFinding(len(jobs), faults)), jobs
+	found = append(found, faultsFinding(len(jobs), faults))
+	return append(found, definitionFindings(ctx, server)...), jobs
 }
 
 func lettersFinding(n int) finding {

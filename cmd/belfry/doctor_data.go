@@ -37,7 +37,7 @@ func (c *cli) dataFindings(ctx context.Context, data string) ([]finding, []wire.
 		return append(found, finding{Check: "store", Status: findAttention, Found: "it is damaged, so its records were not looked at",
 			Why: "A server that is started on it may refuse to, or go on without what is damaged.", Help: "See what is damaged above."}), nil
 	}
-	s := scan{now: c.now()}
+	s := scan{now: c.now(), definitions: newDefinitions()}
 	err := s.with(data, func() error {
 		told := c.progress("reading records", 0)
 		defer told.end()
@@ -81,6 +81,8 @@ type scan struct {
 	behind    time.Duration // of the sweep that is furthest behind its watermark
 	watermark time.Time     // the lowest
 
+	definitions definitions
+
 	blobs    *blob.Bucket
 	files    int      // blobs that were read
 	harmed   int      // of them, or missing
@@ -110,16 +112,17 @@ func (s *scan) all(ctx context.Context, data string, told *progress) error {
 }
 
 func (s *scan) item(ctx context.Context, item store.Item) error {
-	if len(item.Value) > 0 && item.Value[0] > record.Format {
-		return record.ErrNewer
-	}
 	parts := strings.Split(item.Partition, "#")
 	switch {
 	case parts[0] == "job" && len(parts) == 3:
 		j, err := job.FromItem(parts[1], item.Sort, item)
+		if err != nil {
+			s.definitions.broken[edition{tenant: parts[1], job: item.Sort}] = err
+		}
 		if err != nil || j.Deleted {
 			return err
 		}
+		s.definitions.has(j.Tenant, j.Name, j.Generation, j.Def)
 		s.count++
 		if j.Fault != "" {
 			s.faults = append(s.faults, j.Name)
@@ -127,6 +130,10 @@ func (s *scan) item(ctx context.Context, item store.Item) error {
 		if len(s.jobs) < lookedAt {
 			s.jobs = append(s.jobs, wire.Job{Name: j.Name, Definition: j.Def})
 		}
+	case parts[0] == "def":
+		return s.definitions.past(item)
+	case len(item.Value) > 0 && item.Value[0] > record.Format:
+		return record.ErrNewer
 	case parts[0] == "dead":
 		letter, err := runs.DeadLetterFromItem(item)
 		if err == nil && !letter.Discarded {
@@ -154,6 +161,7 @@ func (s *scan) item(ctx context.Context, item store.Item) error {
 		r, _, err := runs.FromItem(parts[1], id, item)
 		if err == nil && r.State != runs.Fenced && !r.State.Ended() {
 			s.unended++
+			s.definitions.goes(r)
 		}
 		if err == nil {
 			s.blobsOf(ctx, r)
@@ -216,6 +224,6 @@ func (s *scan) findings() []finding {
 		ticks.Found = fmt.Sprintf("the ticks have come to %s, which is in the future", clock(s.watermark))
 		ticks.Why, ticks.Help = "This host's clock is off, or was while the server ran.", "Set it by NTP before you start the server."
 	}
-	found = append(found, s.blobFindings()...)
+	found = append(append(found, s.blobFindings()...), s.definitions.findings()...)
 	return append(found, ticks, fine("runs", "%d have not ended", s.unended), lettersFinding(s.letters), faultsFinding(s.count, s.faults))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/record"
@@ -56,6 +57,16 @@ func (b *Book) Replaced(ctx context.Context, j Job, below int64, limit int) (kep
 		}
 		wanted.Cursor = page.Cursor
 	}
+}
+
+// KeptFromItem reads a definition that was replaced, and whose it is, from where it is kept. An error is that of its key; Broken says what is wrong with its record.
+func KeptFromItem(item store.Item) (tenant, name string, k Kept, err error) {
+	parts := strings.Split(item.Partition, "#")
+	generation, err := strconv.ParseInt(item.Sort, 10, 64)
+	if err != nil || len(parts) != 3 {
+		return "", "", Kept{}, fmt.Errorf("%s is no key of a replaced definition: %w", item.Key, record.ErrBroken)
+	}
+	return parts[1], parts[2], replaced(Job{Name: parts[2]}, generation, item), nil
 }
 
 func replaced(j Job, generation int64, item store.Item) Kept {
