@@ -72,7 +72,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	}
 	var next []timer.Timer
 	var open, heads []run.Run
-	var due []int64 // of each of heads
+	var looks []waking // at each of heads
 	for _, r := range standing {
 		if r.Version == 0 || r.State == run.Fenced || r.State.Ended() {
 			continue
@@ -92,7 +92,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			}
 		}
 		if r.Heads() {
-			due = append(due, check.due)
+			looks = append(looks, check)
 		}
 		check.Attempt = b.Mark
 		next = append(next, check.Timer)
@@ -106,12 +106,14 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	if err != nil {
 		return repairs, err
 	}
-	for _, head := range heads {
-		steps, err := d.branch(ctx, head)
-		if err != nil {
-			return repairs, err
+	for i, head := range heads {
+		steps := looks[i].steps // as old as what was read of runs that are no workflow's
+		if !looks[i].read {
+			if steps, err = d.Steps(ctx, head); err != nil {
+				return repairs, err
+			}
 		}
-		open = append(open, steps...)
+		open = append(open, branch(steps)...)
 	}
 	var send []Outgoing
 	var soon []timer.Timer // looks again when leases are judged
@@ -208,7 +210,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 		}
 	}
 	for i, head := range heads {
-		if err := d.followFrom(ctx, head, due[i]); err != nil {
+		if err := d.followFrom(ctx, head, looks[i].due); err != nil {
 			if ctx.Err() != nil {
 				return repairs, err
 			}

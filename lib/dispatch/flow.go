@@ -501,10 +501,9 @@ func (d *Dispatcher) MayStart(ctx context.Context, step run.Run) (whole run.Run,
 	})
 }
 
-// branch is what the check of a workflow's run looks at: its steps that have not ended, but for those that wait until a time, which nobody has to bring on.
-func (d *Dispatcher) branch(ctx context.Context, head run.Run) ([]run.Run, error) {
-	steps, err := d.Steps(ctx, head)
-	return slices.DeleteFunc(steps, func(s run.Run) bool { return s.State == 0 || s.State.Ended() || s.Suspended() }), err
+// branch is what the check of a workflow's run looks at of its steps: those that have not ended, but for those that wait until a time, which nobody has to bring on.
+func branch(steps []run.Run) []run.Run {
+	return slices.DeleteFunc(steps, func(s run.Run) bool { return s.State == 0 || s.State.Ended() || s.Suspended() })
 }
 
 // startable is when a run could first be started, Unix ms: a step could not before it was released.

@@ -116,6 +116,9 @@ type waking struct {
 	timer.Timer
 	due   int64 // Unix ms: by then the time of a step that waits had come, and the timer is a regular one, or earlier; 0 for none
 	quiet int64 // Unix ms: the run is quiet until then, if nobody ends what it waits for; 0: it is not
+
+	read  bool      // its steps were, for that
+	steps []run.Run // as they stood then
 }
 
 // wakeupOfWaits is wakeup for a workflow's run some of whose steps may wait, of which regular is the next timer else.
@@ -134,7 +137,7 @@ func (d *Dispatcher) wakeupOfWaits(ctx context.Context, head run.Run, w *flow.Wo
 			waits = append(waits, s)
 		}
 	}
-	next := waking{Timer: regular}
+	next := waking{Timer: regular, read: true, steps: steps}
 	if overdue := first(waits, 0); overdue != 0 && overdue <= now {
 		if next.due = now; !followed {
 			next.Wake = reach + 1

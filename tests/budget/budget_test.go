@@ -39,6 +39,7 @@ type meter struct {
 	writes, reads float64
 	index         float64 // written by sweeps
 	counts        float64 // so too
+	steps         int     // reads of all steps of a workflow's run
 }
 
 // standing tells what is counted by the minute: the shards' progress, what the sweeps remember, and what they count.
@@ -122,6 +123,11 @@ func (m *meter) Query(ctx context.Context, r store.Range) (store.Page, error) {
 	}
 	if bytes > 0 {
 		m.add(0, float64(bytes)/4096)
+	}
+	if strings.HasPrefix(r.Partition, "step#") {
+		m.mu.Lock()
+		m.steps++
+		m.mu.Unlock()
 	}
 	return page, err
 }
