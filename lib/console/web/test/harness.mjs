@@ -201,7 +201,7 @@ const usual = { viewport: { width: 1280, height: 800 }, colorScheme: 'light', ti
 const left = new Map()
 
 /** tab opens a context with one page. Its notices stay where a busy machine may look at them later than they go. */
-async function tab({ staying, ...options }) {
+async function tab(options) {
   const b = await open()
   const context = await b.newContext({ ...usual, ...options })
   await context.addInitScript(() => {
@@ -219,11 +219,10 @@ async function tab({ staying, ...options }) {
         return answer
       }
     }, Number(process.env.SLOW))
-  if (staying)
-    await context.addInitScript(() => {
-      const real = window.setTimeout
-      window.setTimeout = (f, ms, ...rest) => real(f, ms === 12_000 ? 3_600_000 : ms, ...rest)
-    })
+  await context.addInitScript(() => {
+    const real = window.setTimeout
+    window.setTimeout = (f, ms, ...rest) => real(f, ms === 12_000 ? 3_600_000 : ms, ...rest)
+  })
   context.setDefaultTimeout(patience) // of pages that a journey opens beside its own, too
   const page = await context.newPage()
   const t = { context, page, worn: false }
@@ -321,7 +320,7 @@ export class Visit {
 
 /** act opens a page to do something on it, and keeps which changes it asked for: no dry runs, and no questions. */
 export async function act(at) {
-  const v = await Visit.to(undefined, { staying: true })
+  const v = await Visit.to(undefined)
   v.sent = []
   v.on('request', (r) => {
     if (r.method() === 'GET' || r.url().endsWith('/v1/runs/last') || r.url().endsWith('/v1/session')) return

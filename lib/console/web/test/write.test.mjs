@@ -20,7 +20,7 @@ const job = (name) => server.call('GET', '/v1/jobs/' + name)
 
 /** write opens a page to write on, and keeps which changes it asked for: no dry runs, no conversions. */
 async function write(at) {
-  const v = await Visit.to(undefined, { staying: true })
+  const v = await Visit.to(undefined)
   v.sent = []
   v.on('request', (r) => {
     const url = r.url()
