@@ -15,7 +15,7 @@ import (
 
 func (c *cli) cron() *cobra.Command {
 	cmd := &cobra.Command{Use: "cron", Short: "Try cron expressions; works without a server"}
-	cmd.AddCommand(c.cronNext(), c.cronDescribe())
+	cmd.AddCommand(c.cronNext(), c.cronDescribe(), c.cronExplain())
 	return cmd
 }
 
@@ -67,15 +67,9 @@ has moved a fire, merged several, or shows its time twice; -o json always does.`
 			if err != nil {
 				return err
 			}
-			preview := wire.Cron{Description: compiled.Describe(), Next: []time.Time{}, Fires: []wire.Fire{}}
-			for range count {
-				next, ok := compiled.Next(at)
-				if !ok {
-					break
-				}
-				preview.Next = append(preview.Next, next.In(where))
-				preview.Fires = append(preview.Fires, wire.FireForm(compiled.Fire(next)))
-				at = next
+			preview := wire.CronForm(compiled, at, count)
+			for i, next := range preview.Next {
+				preview.Next[i] = next.In(where)
 			}
 			if c.structured() {
 				return c.print(preview)
@@ -142,6 +136,48 @@ func (c *cli) cronDescribe() *cobra.Command {
 			}
 			fmt.Fprintln(c.stdout, compiled.Describe())
 			return nil
+		},
+	}
+	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the `ZONE`; UTC by default")
+	return cmd
+}
+
+func (c *cli) cronExplain() *cobra.Command {
+	var zone string
+	cmd := &cobra.Command{
+		Use:   "explain EXPR",
+		Short: "Explain an expression field by field, and say how other schedulers take it",
+		Long: `Explain an expression field by field, and say how the same is written for Kubernetes, Quartz, systemd and EventBridge Scheduler, and what
+they do otherwise.`,
+		Example: `  belfry cron explain "30 2 * * 1-5" --timezone Europe/Berlin`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			compiled, err := compileCron(args[0], zone)
+			if err != nil {
+				return err
+			}
+			explained := wire.CronForm(compiled, time.Now(), 0)
+			if c.structured() {
+				return c.print(map[string]any{"description": explained.Description, "fields": explained.Fields, "elsewhere": explained.Elsewhere})
+			}
+			out := newPaper(c)
+			out.say("%s", explained.Description)
+			out.head("FIELDS")
+			var rows [][]string
+			for _, f := range explained.Fields {
+				rows = append(rows, []string{f.Name, f.Text, f.Means})
+			}
+			out.grid(rows)
+			for _, e := range explained.Elsewhere {
+				out.head(strings.ToUpper(e.System))
+				for _, expression := range e.Expressions {
+					out.text.WriteString("  " + expression + "\n") // to be copied: no line of it is broken
+				}
+				for _, note := range e.Notes {
+					out.say("  %s", note)
+				}
+			}
+			return out.print()
 		},
 	}
 	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the `ZONE`; UTC by default")

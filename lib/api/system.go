@@ -24,7 +24,7 @@ type wideList struct{ widePage }
 
 func (a *api) system() {
 	register(a, operation{id: "preview-cron", method: http.MethodGet, path: "/v1/cron", tag: "system", scope: access.Read,
-		summary: "Show what a cron expression means and when it fires next"}, a.previewCron)
+		summary: "Show what a cron expression means, field by field, when it fires next, and how other schedulers take it"}, a.previewCron)
 	register(a, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "system", tagged: true, scope: access.Read,
 		summary: "List by name the pools of workers and what waits for them: the server's own, for its tenant, and the tenant's elsewhere"}, a.listQueues)
 	register(a, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "system", tagged: true, scope: access.Read,
@@ -48,11 +48,7 @@ func (a *api) previewCron(_ context.Context, p *cronPreview, _ input[noBody]) (*
 	if count == 0 {
 		count = shownFires
 	}
-	fires := wire.FiresOf(compiled, from, count)
-	shown := wire.Cron{Description: compiled.Describe(), Next: make([]time.Time, len(fires)), Fires: fires}
-	for i, f := range fires {
-		shown.Next[i] = f.At
-	}
+	shown := wire.CronForm(compiled, from, count)
 	return &answer[wire.Cron]{shown}, nil
 }
 

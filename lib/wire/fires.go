@@ -19,3 +19,19 @@ func FiresOf(compiled *schedule.Schedule, from time.Time, count int) []Fire {
 func FireForm(f schedule.Fire) Fire {
 	return Fire{At: f.At, Local: f.Local, Mark: string(f.Mark), Asked: f.Asked}
 }
+
+// CronForm shows what a cron expression means, and its next fires after an instant.
+func CronForm(compiled *schedule.Schedule, from time.Time, count int) Cron {
+	fires := FiresOf(compiled, from, count)
+	c := Cron{Description: compiled.Describe(), Next: make([]time.Time, len(fires)), Fires: fires, Fields: []CronField{}, Elsewhere: []CronElsewhere{}}
+	for i, f := range fires {
+		c.Next[i] = f.At
+	}
+	for _, p := range compiled.Parts() {
+		c.Fields = append(c.Fields, CronField(p))
+	}
+	for _, e := range compiled.Elsewhere(from) {
+		c.Elsewhere = append(c.Elsewhere, CronElsewhere{e.System, append([]string{}, e.Expressions...), append([]string{}, e.Notes...)})
+	}
+	return c
+}

@@ -9,9 +9,27 @@ import (
 
 // Cron is a preview of an expression.
 type Cron struct {
-	Description string      `json:"description" doc:"in plain English"`
-	Next        []time.Time `json:"next" doc:"the next fires; fewer than asked for where there are no more"`
-	Fires       []Fire      `json:"fires" doc:"the same fires, as the clock of the zone shows them"`
+	Description string          `json:"description" doc:"in plain English"`
+	Next        []time.Time     `json:"next" doc:"the next fires; fewer than asked for where there are no more"`
+	Fires       []Fire          `json:"fires" doc:"the same fires, as the clock of the zone shows them"`
+	Fields      []CronField     `json:"fields" doc:"the fields of the expression, in the order of its text"`
+	Elsewhere   []CronElsewhere `json:"elsewhere" doc:"how the same is written in other schedulers, and what they do otherwise"`
+}
+
+// CronField is a field of a cron expression, in words.
+type CronField struct {
+	Name  string `json:"name" doc:"second, minute, hour, day-of-month, month or day-of-week; macro for one such as @daily"`
+	Text  string `json:"text" doc:"as it stands in the expression"`
+	Begin int    `json:"begin" doc:"where it stands, in characters from the beginning"`
+	End   int    `json:"end" doc:"the first character behind it"`
+	Means string `json:"means" doc:"which values it chooses, in plain English"`
+}
+
+// CronElsewhere is what another scheduler makes of a cron expression.
+type CronElsewhere struct {
+	System      string   `json:"system" doc:"Kubernetes CronJob, Quartz, systemd or EventBridge Scheduler"`
+	Expressions []string `json:"expressions" doc:"how the same is written there: several where one cannot say it, none where it cannot be said"`
+	Notes       []string `json:"notes" doc:"what it does otherwise, a sentence each"`
 }
 
 // Fire is an instant at which a schedule fires.
