@@ -24,6 +24,7 @@ const Schedule = lazy(() => import('./pages/schedule').then((m) => m.Schedule))
 const Reference = lazy(() => import('./pages/reference').then((m) => m.Reference))
 const Settings = lazy(() => import('./pages/settings').then((m) => m.Settings))
 const Edit = lazy(() => import('./pages/edit').then((m) => m.Edit))
+const Tools = lazy(() => import('./pages/tools').then((m) => m.Tools))
 const Import = lazy(() => import('./pages/import').then((m) => m.Import))
 
 function Shown() {
@@ -33,6 +34,7 @@ function Shown() {
     if (second !== undefined) {
       if (first === 'jobs') return <Job key={second} name={second} />
       if (first === 'runs') return <Run key={second} id={second} />
+      if (first === 'tools') return <Tools of={second} />
     } else {
       switch (first) {
         case undefined:
@@ -48,6 +50,8 @@ function Shown() {
           return <Queues />
         case 'schedule':
           return <Schedule />
+        case 'tools':
+          return <Tools of="" />
         case 'docs':
           return <Reference />
         case 'settings':

@@ -7,6 +7,7 @@ import { pretty } from './json'
 import { civil, dayIn, field, known, mine, typed, zoneFor } from './time'
 import { at, fields, isText, kinds, number, parse, set, shown, text, write, type Value } from './value'
 import { Ago, Instant } from './ui'
+import { zones } from './zones'
 
 interface Of {
   draft: Draft
@@ -235,14 +236,6 @@ function scheduleKind(v: Value): string {
   if (!s || !('members' in s)) return 'none'
   return Object.keys(schedules).find((k) => at(s, [k]) !== undefined) ?? 'cron'
 }
-
-const zones = (() => {
-  try {
-    return ['UTC', ...Intl.supportedValuesOf('timeZone').filter((z) => z !== 'UTC')]
-  } catch {
-    return ['UTC', mine] // of a browser that does not tell
-  }
-})()
 
 // What was typed for one kind is there again when somebody comes back to it.
 const before = new WeakMap<Draft, Map<string, Value>>()

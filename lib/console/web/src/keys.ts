@@ -28,6 +28,7 @@ export const pages: { key: string; name: string; segments: string[] }[] = [
   { key: 'd', name: 'Dead letters', segments: ['dead-letters'] },
   { key: 'c', name: 'Schedule', segments: ['schedule'] },
   { key: 'q', name: 'Queues', segments: ['queues'] },
+  { key: 't', name: 'Tools', segments: ['tools'] },
   { key: 'a', name: 'API', segments: ['docs'] },
   { key: 's', name: 'Settings', segments: ['settings'] },
 ]

@@ -18,6 +18,7 @@ for (const [name, at, scheme, width, height, button] of [
   ['many', '/jobs?label=team%3Dbilling', 'light', 1100, 640, 'Pause matching'],
   ['edit', '/jobs/night-shift/edit', 'light', 1100, 720],
   ['steps', `/runs/${etl}?step=parts%2Findex`, 'light', 1100, 760],
+  ['cron', '/tools/cron?expr=30+2+*+*+1-5&timezone=America%2FNew_York&from=2027-03-09T00%3A00', 'light', 1100, 900],
 ]) {
   if (wanted.length && !wanted.includes(name)) continue
   const v = await Visit.to(undefined, { colorScheme: scheme, viewport: { width, height } })

@@ -13,14 +13,25 @@ import { pending, Refused, sentence, Waiting } from '../ui'
 import { unsaved } from '../unsaved'
 import { mine } from '../time'
 
-const template = `{"schedule":{"cron":"0 9 * * *","timezone":${JSON.stringify(mine)}},"target":{"exec":{"argv":["echo","hello"]}}}`
+// The address may bring the expression, as from the page that tries one.
+const template = () => {
+  const q = query.peek()
+  const cron = q.get('cron')
+  return `{"schedule":{"cron":${JSON.stringify(cron ?? '0 9 * * *')},"timezone":${JSON.stringify(cron === null ? mine : (q.get('timezone') ?? 'UTC'))}},"target":{"exec":{"argv":["echo","hello"]}}}`
+}
+
+/** began is what somebody has begun to write. A new job in which nothing was written yet makes room for what the address brings. */
+function began(name: string | undefined): Draft | undefined {
+  const draft = draftOf(name)
+  return name === undefined && query.peek().has('cron') && draft && !draft.dirty.peek() ? undefined : draft
+}
 
 const views = { both: 'Side by side', form: 'Form', yaml: 'YAML' }
 type View = keyof typeof views
 
 /** Edit is the page of a new job, or of one that there is. */
 export function Edit({ name }: { name?: string }) {
-  const [draft, setDraft] = useState(() => draftOf(name))
+  const [draft, setDraft] = useState(() => began(name))
   const [error, setError] = useState<Error>()
   useEffect(() => {
     if (draft) return
@@ -29,7 +40,7 @@ export function Edit({ name }: { name?: string }) {
     const begin = async () => {
       const base = name === undefined ? undefined : await look(name, stop.signal)
       if (name !== undefined && !base) return setError(new Error(`There is no job ${name}. It may have been deleted.`))
-      await fresh.begin(base?.json ?? template, base)
+      await fresh.begin(base?.json ?? template(), base)
       stop.signal.throwIfAborted()
       setDraft(keep(fresh))
     }

@@ -1,0 +1,43 @@
+// The tools: what a schedule, a retry policy or a number of workers comes to, before anything runs.
+import '../app'
+import { lazy } from '../lazy'
+import { to } from '../router'
+import { Empty } from '../ui'
+
+const Cron = lazy(() => import('./toolcron').then((m) => m.Cron))
+
+const tools = [{ name: 'cron', title: 'Cron', says: 'what an expression means, when it fires, and what other schedulers make of it', Page: Cron }]
+
+export function Tools({ of }: { of: string }) {
+  const tool = tools.find((t) => t.name === of)
+  return (
+    <section class="page tool">
+      <header class="bar">
+        <h1>{tool?.title ?? 'Tools'}</h1>
+        {tool && <span class="fine">{tool.says}</span>}
+      </header>
+      {tools.length > 1 && tool && (
+        <nav class="tabs" aria-label="Tools">
+          {tools.map((t) => (
+            <a key={t.name} href={to('tools', t.name)} aria-current={t === tool ? 'page' : undefined}>
+              {t.title}
+            </a>
+          ))}
+        </nav>
+      )}
+      {tool ? <tool.Page /> : of ? (
+        <Empty>
+          There is no tool {of}. <a href={to('tools')}>All tools</a>
+        </Empty>
+      ) : (
+        <ul class="brief">
+          {tools.map((t) => (
+            <li key={t.name}>
+              <a href={to('tools', t.name)}>{t.title}</a> <span class="fine">{t.says}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  )
+}

@@ -1,0 +1,56 @@
+// What the tools share. Each has all that it is asked in the address, asks the server alone for its numbers, and draws them.
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { patiently } from './api'
+import { useLive } from './live'
+import { filter, query } from './router'
+
+const pause = 150
+
+/** useAsked asks the server when its key has not changed for 150 ms, and no longer waits for the answer before. What was shown stays until the next
+ * one comes; an error stands beside it. */
+export function useAsked<T>(key: string, ask: (stop: AbortSignal) => Promise<T>): { data: T | undefined; error: Error | undefined; old: boolean } {
+  const [settled, setSettled] = useState(key)
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(key), pause)
+    return () => clearTimeout(timer)
+  }, [key])
+  const live = useLive(settled, (stop) => patiently(() => ask(stop), stop), 0)
+  const last = useRef<T>()
+  if (live.data !== undefined) last.current = live.data
+  return { data: live.data ?? last.current, error: settled === key ? live.error : undefined, old: settled !== key || live.data === undefined }
+}
+
+/** asked is what the address says for a name, or what stands for it where it says nothing. */
+export const asked = (name: string, usual: string): string => query.value.get(name) ?? usual
+
+/** say puts a value into the address, without one more step back. */
+export const say = (name: string, value: string, usual: string): void => filter({ [name]: value === usual ? undefined : value }, true)
+
+/** Field is an input whose value stands in the address. */
+export function Field({ name, label, usual, list, size = 8, type = 'text' }: { name: string; label: string; usual: string; list?: string; size?: number; type?: string }) {
+  return (
+    <label>
+      <span>{label}</span>
+      <input type={type} name={name} value={asked(name, usual)} placeholder={usual} size={size} list={list} spellcheck={false} autocomplete="off" onInput={(event) => say(name, event.currentTarget.value, usual)} />
+    </label>
+  )
+}
+
+/** Figure is a picture that has its numbers as a table beside it. */
+export function Figure({ title, about, table, children }: { title: string; about?: string; table: ComponentChildren; children: ComponentChildren }) {
+  return (
+    <figure class="minutes">
+      <figcaption>
+        <b>{title}</b> {about && <span class="fine">{about}</span>}
+      </figcaption>
+      {children}
+      <details>
+        <summary>As a table</summary>
+        <div class="scroller short" tabIndex={0} role="region" aria-label={title}>
+          {table}
+        </div>
+      </details>
+    </figure>
+  )
+}

@@ -1,0 +1,98 @@
+// The tools: their numbers are those of the API, and of the command line for the same input; their address has all that they are asked.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { belfry, clean, close, deep, done, Server, Visit } from './harness.mjs'
+
+let server
+before(async () => {
+  server = await Server.start()
+})
+after(async () => {
+  await server.stop()
+  await close()
+})
+
+/** cli is what a command of belfry prints as JSON. */
+const cli = async (...args) => JSON.parse((await promisify(execFile)(belfry, [...args, '--output', 'json'])).stdout)
+const texts = (locator) => locator.evaluateAll((all) => all.map((e) => e.textContent.trim()))
+
+test('a cron expression: words, fields, fires and other schedulers are those of the API and of the command line', async () => {
+  const query = { expr: '30 2 13 * 1-5', timezone: 'Europe/Berlin' }
+  const [api, printed] = await Promise.all([
+    server.call('GET', '/v1/cron?' + new URLSearchParams({ ...query, from: '2027-03-25T23:00:00Z', count: 10 })),
+    cli('cron', 'next', query.expr, '--timezone', query.timezone, '--from', '2027-03-25T23:00:00Z', '-n', '10'),
+  ])
+  for (const same of ['description', 'fires', 'fields', 'elsewhere']) assert.deepEqual(api[same], printed[same], same)
+  const v = await Visit.to(server.console + '/tools/cron?' + new URLSearchParams({ ...query, from: '2027-03-26T00:00:00' }))
+  const { page } = v
+  await page.getByText(api.description).waitFor()
+  assert.deepEqual(await page.locator('.fires time').evaluateAll((all) => all.map((e) => e.dateTime)), api.fires.map((f) => f.at))
+  assert.deepEqual(await texts(page.locator('section[aria-labelledby=cron-fields] tbody td:last-child')), api.fields.map((f) => f.means))
+  assert.deepEqual(await texts(page.locator('section[aria-labelledby=cron-elsewhere] code')), api.elsewhere.flatMap((e) => e.expressions))
+  assert.deepEqual(await texts(page.locator('section[aria-labelledby=cron-elsewhere] .fine')), api.elsewhere.flatMap((e) => e.notes))
+  // The caret goes by the keyboard, and the field below it is explained.
+  const input = page.getByLabel('Expression')
+  await input.focus()
+  await page.keyboard.press('Home')
+  await page.locator('.said-of', { hasText: 'minute 30: at minute 30' }).waitFor()
+  await page.keyboard.press('End')
+  await page.locator('.said-of', { hasText: 'day-of-week 1-5: on Monday to Friday' }).waitFor()
+  // What is typed stands in the address, and a wrong field is named.
+  await input.fill('30 2 * * fri-mon')
+  await page.locator('.refused', { hasText: 'a range that runs upwards' }).waitFor()
+  assert.match(v.errors.splice(0).join(), /^[^,]* status of 422 [^,]*$/)
+  await input.fill('30 2 28 3 *')
+  await page.locator('.fires .mark', { hasText: 'there is no 02:30 that day' }).first().waitFor()
+  assert.equal(new URL(page.url()).searchParams.get('expr'), '30 2 28 3 *')
+  await page.reload()
+  await page.locator('.fires .mark').first().waitFor()
+  assert.equal(await input.inputValue(), '30 2 28 3 *')
+  await page.getByRole('link', { name: 'Make a job of it' }).click()
+  await page.getByRole('heading', { name: 'New job' }).waitFor()
+  await page.waitForFunction(() => [...document.querySelectorAll('input, textarea')].some((e) => e.value.includes('30 2 28 3 *')))
+  await page.waitForFunction(() => [...document.querySelectorAll('input, textarea')].some((e) => e.value.includes('Europe/Berlin')))
+  await done(v)
+})
+
+test('keys that are typed quickly are one question, 150 ms after the last, and an answer that comes too late is not shown', async () => {
+  const v = await Visit.to(undefined)
+  const { page } = v
+  const asked = []
+  let release
+  const held = new Promise((resolve) => (release = resolve))
+  await page.route('**/v1/cron?*', async (route) => {
+    const expr = new URL(route.request().url()).searchParams.get('expr')
+    asked.push(expr)
+    if (expr === '1 1 * * *') await held
+    await route.continue().catch(() => {}) // of a request that the page has ended
+  })
+  await page.goto(server.console + '/tools/cron')
+  await page.locator('.fires li').first().waitFor()
+  const input = page.getByLabel('Expression')
+  const ended = page.waitForEvent('requestfailed', (r) => r.url().includes('expr=1+1'))
+  const began = page.waitForRequest((r) => r.url().includes('expr=1+1'))
+  await input.evaluate((e) => {
+    for (const value of ['1 * * * *', '1 1 * * *']) {
+      e.value = value
+      e.dispatchEvent(new Event('input', { bubbles: true }))
+    }
+  })
+  await began
+  await input.fill('2 2 * * *')
+  await ended
+  await page.getByText('At 02:02').waitFor()
+  release()
+  assert.deepEqual(asked, ['30 9 * * 1-5', '1 1 * * *', '2 2 * * *'])
+  await done(v)
+})
+
+deep('each tool is there by the menu, and by the list of all', async () => {
+  const v = await Visit.to(server.console)
+  await v.page.getByRole('link', { name: 'Tools', exact: true }).click()
+  await v.page.getByRole('main').getByRole('link', { name: 'Cron' }).click()
+  await v.page.locator('.fires li').first().waitFor()
+  await clean(v)
+  await done(v)
+})
