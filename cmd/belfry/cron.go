@@ -165,7 +165,7 @@ they do otherwise.`,
 			out.head("FIELDS")
 			var rows [][]string
 			for _, f := range explained.Fields {
-				rows = append(rows, []string{f.Name, f.Text, f.Means})
+				rows = append(rows, []string{f.Field, f.Text, f.Means})
 			}
 			out.grid(rows)
 			for _, e := range explained.Elsewhere {

@@ -31,6 +31,8 @@ var whole = map[string]string{
 	"simulate.skipped":               "a stretch each, of at most 5000 runs",
 	"simulate.refused":               "lines that the request gave",
 	"preview-cron.fires":             "at most 1000 fires",
+	"preview-cron.fields":            "at most 6 fields",
+	"preview-cron.elsewhere":         "four schedulers",
 	"list-job-fires.fires":           "at most 100 fires",
 	"get-job-calendar.days":          "at most 371 days",
 	"get-schedule-load.fires":        "at most 1,440 numbers",

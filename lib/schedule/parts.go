@@ -7,7 +7,7 @@ import (
 
 // Part is one field of a cron expression as it stands in the text, in words.
 type Part struct {
-	Name       string // of the field: "minute"; "macro" for one such as @daily
+	Field      string // "minute"; "macro" for one such as @daily
 	Text       string
 	Begin, End int // where it stands in the expression, in characters; End is behind it
 	Means      string
@@ -33,14 +33,14 @@ func (s *Schedule) Parts() []Part {
 		begin = end
 	}
 	if len(parts) == 1 {
-		parts[0].Name = "macro"
+		parts[0].Field = "macro"
 		parts[0].Means = "the same as " + macros[strings.ToLower(parts[0].Text)]
 		return parts
 	}
 	first := fieldCount - field(len(parts))
 	for i := range parts {
 		f := first + field(i)
-		parts[i].Name, parts[i].Means = fields[f].name, s.cron.means(f)
+		parts[i].Field, parts[i].Means = fields[f].name, s.cron.means(f)
 	}
 	return parts
 }

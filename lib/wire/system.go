@@ -18,7 +18,7 @@ type Cron struct {
 
 // CronField is a field of a cron expression, in words.
 type CronField struct {
-	Name  string `json:"name" doc:"second, minute, hour, day-of-month, month or day-of-week; macro for one such as @daily"`
+	Field string `json:"field" doc:"second, minute, hour, day-of-month, month or day-of-week; macro for one such as @daily"`
 	Text  string `json:"text" doc:"as it stands in the expression"`
 	Begin int    `json:"begin" doc:"where it stands, in characters from the beginning"`
 	End   int    `json:"end" doc:"the first character behind it"`

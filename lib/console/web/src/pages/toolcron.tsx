@@ -14,7 +14,7 @@ import type { Fire } from './job'
 interface Answer {
   description: string
   fires: Fire[]
-  fields: { name: string; text: string; begin: number; end: number; means: string }[]
+  fields: { field: string; text: string; begin: number; end: number; means: string }[]
   elsewhere: { system: string; expressions: string[]; notes: string[] }[]
 }
 
@@ -56,7 +56,7 @@ export function Cron() {
         )}
       </div>
       <p class="fine said-of" aria-live="polite">
-        {part ? `${part.name} ${part.text}: ${part.means}` : 'Put the caret into a field to see what it means.'}
+        {part ? `${part.field} ${part.text}: ${part.means}` : 'Put the caret into a field to see what it means.'}
       </p>
       <Refused error={got.error} />
       {!got.data && pending(got.error) && <Waiting lines={8} />}
@@ -82,8 +82,8 @@ export function Cron() {
                 </thead>
                 <tbody>
                   {shown.fields.map((f, i) => (
-                    <tr key={f.name} class={i === under ? 'picked' : undefined}>
-                      <th scope="row">{f.name}</th>
+                    <tr key={f.field} class={i === under ? 'picked' : undefined}>
+                      <th scope="row">{f.field}</th>
                       <td>
                         <code>{f.text}</code>
                       </td>
