@@ -58,16 +58,7 @@ func named(name string) bool {
 func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, error) {
 	// What would be right is put into words only where something is wrong: batches of thousands are checked.
 	var wrong []error
-	check := func(ok bool, field string, got any, want string, args ...any) {
-		if !ok {
-			wrong = append(wrong, invalid.Field(field, fmt.Sprint(got), fmt.Sprintf(want, args...)))
-		}
-	}
-	between := func(field string, got schedule.Duration, least, most time.Duration) {
-		if got.Std() < least || got.Std() > most {
-			check(false, field, got, "a duration from %s to %s", schedule.Duration(least), schedule.Duration(most))
-		}
-	}
+	check, between := checks(&wrong)
 
 	var compiled *schedule.Schedule
 	if d.Schedule != nil {
@@ -133,15 +124,46 @@ func CheckLabels(field string, labels map[string]string) error {
 }
 
 // checkAttempts checks what a job says of the attempts of a run.
-func (d Definition) checkAttempts(check func(ok bool, field string, got any, want string, args ...any), between func(field string, got schedule.Duration, least, most time.Duration)) {
+func (d Definition) checkAttempts(check checking, between bounding) {
 	check(d.Guarantee == AtLeastOnce || d.Guarantee == AtMostOnce, "guarantee", d.Guarantee, "at_least_once or at_most_once")
 	between("timeout", d.Timeout, time.Second, MaxTimeout)
-	check(d.Retry.MaxAttempts >= 1 && d.Retry.MaxAttempts <= MaxAttempts, "retry.max_attempts", d.Retry.MaxAttempts, "1 to %d", MaxAttempts)
 	check(d.Guarantee != AtMostOnce || d.Retry.MaxAttempts == 1, "retry.max_attempts", d.Retry.MaxAttempts,
 		"1, or nothing, under at_most_once: a second try could be a second effect")
-	between("retry.initial", d.Retry.Initial, time.Millisecond, MaxRetryWait)
-	between("retry.max", d.Retry.Max, d.Retry.Initial.Std(), MaxRetryWait)
-	check(time.Duration(d.Retry.MaxAttempts)*d.Retry.Max.Std() <= MaxRetrying, "retry.max", d.Retry.Max,
+	d.Retry.check(check, between)
+}
+
+type (
+	checking func(ok bool, field string, got any, want string, args ...any)
+	bounding func(field string, got schedule.Duration, least, most time.Duration)
+)
+
+// checks gives what adds to a list of what is wrong.
+func checks(wrong *[]error) (checking, bounding) {
+	check := func(ok bool, field string, got any, want string, args ...any) {
+		if !ok {
+			*wrong = append(*wrong, invalid.Field(field, fmt.Sprint(got), fmt.Sprintf(want, args...)))
+		}
+	}
+	return check, func(field string, got schedule.Duration, least, most time.Duration) {
+		if got.Std() < least || got.Std() > most {
+			check(false, field, got, "a duration from %s to %s", schedule.Duration(least), schedule.Duration(most))
+		}
+	}
+}
+
+func (r Retry) check(check checking, between bounding) {
+	check(r.MaxAttempts >= 1 && r.MaxAttempts <= MaxAttempts, "retry.max_attempts", r.MaxAttempts, "1 to %d", MaxAttempts)
+	between("retry.initial", r.Initial, time.Millisecond, MaxRetryWait)
+	between("retry.max", r.Max, r.Initial.Std(), MaxRetryWait)
+	check(time.Duration(r.MaxAttempts)*r.Max.Std() <= MaxRetrying, "retry.max", r.Max,
 		"waits of at most %s over all attempts", schedule.Duration(MaxRetrying))
-	check(d.Retry.Factor >= 1 && d.Retry.Factor <= 10, "retry.factor", d.Retry.Factor, "1 to 10")
+	check(r.Factor >= 1 && r.Factor <= 10, "retry.factor", r.Factor, "1 to 10")
+}
+
+// Check gives r with its defaults, or what no job may have of it: joined *invalid.Error, by the fields of a job.
+func (r Retry) Check() (Retry, error) {
+	r = r.withDefaults(AtLeastOnce)
+	var wrong []error
+	r.check(checks(&wrong))
+	return r, errors.Join(wrong...)
 }
