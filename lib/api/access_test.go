@@ -20,6 +20,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/changes"
+	"github.com/belfry-scheduler/belfry/lib/plan/retrying"
 	"github.com/belfry-scheduler/belfry/lib/secret"
 	"github.com/belfry-scheduler/belfry/lib/simulate"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
@@ -51,6 +52,7 @@ func everything(t *testing.T) func(*api.Config) {
 	return func(cfg *api.Config) {
 		cfg.Secrets = vault
 		cfg.Simulator = simulate.Service{}
+		cfg.Planner = retrying.Service{}
 		hub := new(changes.Hub)
 		hub.Close() // so that a stream of its own ends at once
 		cfg.Changes = &api.Changes{Hub: hub, Complete: true}

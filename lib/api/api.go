@@ -44,6 +44,7 @@ type Config struct {
 	Remote  *lease.Remote                                                   // serves workers in other processes; default: no /v1/work
 
 	Simulator Simulator // default: no /v1/simulate
+	Planner   Planner   // default: no /v1/plan
 	Changes   *Changes  // default: no /v1/changes
 
 	// Console is what /console shows, to anybody who may reach the server: pages for browsers, which say nothing of what the API has.
@@ -119,6 +120,9 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	if cfg.Simulator != nil {
 		a.simulations()
+	}
+	if cfg.Planner != nil {
+		a.plans()
 	}
 	if cfg.Changes != nil {
 		a.following()
