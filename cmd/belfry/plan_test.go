@@ -130,6 +130,10 @@ func TestMistakesInPlansAreNamed(t *testing.T) {
 		{"plan --runs-per-second 5 --schedules 10k --retention 1h", "--retention: "},
 		{"plan --runs-per-second 5 --schedules 10k --region mars", "--prices FILE"},
 		{"plan --runs-per-second 5 --schedules 10k --duration fast", "want a duration"},
+		{"plan retry --attempts 101", "--attempts: "},
+		{"plan retry --initial 2h --max 1h", "--max: "},
+		{"plan retry --duration 25h", "--duration: "},
+		{"plan retry --clients 20k", "--clients: "},
 		{"plan queue --arrivals 5", "--workers: want "},
 		{"plan queue --workers 5 --arrivals 0", "--arrivals: "},
 		{"plan queue --workers 5 --arrivals 5 --distribution normal", "--distribution: "},
@@ -173,6 +177,19 @@ func TestWhatPlansSayOfFewAndMany(t *testing.T) {
 	}
 	if text := belfry(t, "", "plan", "--help").out; !strings.Contains(text, "belfry plan [flags]") || !strings.Contains(text, "belfry plan COMMAND") {
 		t.Errorf("the usage has not both forms:\n%s", text)
+	}
+}
+
+func TestARetryPolicyInWords(t *testing.T) {
+	text := belfry(t, "", strings.Fields("plan retry --attempts 3 --initial 2s --duration 1s --clients 50")...).out
+	text = strings.Join(strings.Fields(text), " ")
+	for _, want := range []string{"It tries 3 times over about 9 s; each attempt takes 1s.", "all between 9s and 15s.", "WHEN ATTEMPTS BEGIN", "50 clients fail together.", " with jitter, 50 if all waited alike."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if text = belfry(t, "", "plan", "retry", "--attempts", "1").out; !strings.Contains(text, "It tries once") || strings.Contains(text, "fail together") {
+		t.Errorf("a run that is tried once:\n%s", text)
 	}
 }
 
