@@ -1,5 +1,5 @@
 // What the tools share. Each has all that it is asked in the address, asks the server alone for its numbers, and draws them.
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, InputHTMLAttributes, TargetedEvent } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { patiently } from './api'
 import { useLive } from './live'
@@ -27,12 +27,19 @@ export const asked = (name: string, usual: string): string => query.value.get(na
 /** say puts a value into the address, without one more step back. */
 export const say = (name: string, value: string, usual: string): void => filter({ [name]: value === usual ? undefined : value }, true)
 
-/** Field is an input whose value stands in the address. */
-export function Field({ name, label, usual, list, size = 8, type = 'text' }: { name: string; label: string; usual: string; list?: string; size?: number; type?: string }) {
+/** Field is an input whose value stands in the address. Until it is left it shows what was typed, so that it can be emptied: the address, which says
+ * nothing then, stands for the usual. */
+export function Field({ name, label, usual, follow, size = 8, ...more }: { name: string; label: string; usual: string; follow?: (event: TargetedEvent<HTMLInputElement>) => void } & Pick<InputHTMLAttributes, 'class' | 'list' | 'maxLength' | 'size'>) {
+  const [typed, setTyped] = useState<string>()
+  const input = (event: TargetedEvent<HTMLInputElement>) => {
+    setTyped(event.currentTarget.value)
+    say(name, event.currentTarget.value, usual)
+    follow?.(event)
+  }
   return (
     <label>
       <span>{label}</span>
-      <input type={type} name={name} value={asked(name, usual)} placeholder={usual} size={size} list={list} spellcheck={false} autocomplete="off" onInput={(event) => say(name, event.currentTarget.value, usual)} />
+      <input type="text" name={name} value={typed ?? asked(name, usual)} placeholder={usual} size={size} spellcheck={false} autocomplete="off" onInput={input} onBlur={() => setTyped(undefined)} onKeyUp={follow} onClick={follow} onFocus={follow} {...more} />
     </label>
   )
 }

@@ -46,6 +46,13 @@ test('a cron expression: words, fields, fires and other schedulers are those of 
   await input.fill('30 2 28 3 *')
   await page.locator('.fires .mark', { hasText: 'there is no 02:30 that day' }).first().waitFor()
   assert.equal(new URL(page.url()).searchParams.get('expr'), '30 2 28 3 *')
+  // One that is emptied stays so until it is left, and the usual is shown.
+  await input.press('Control+a')
+  await input.press('Backspace')
+  await page.getByText('At 09:30').waitFor()
+  assert.equal(await input.inputValue(), '')
+  await input.pressSequentially('30 2 28 3 *')
+  await page.locator('.fires .mark').first().waitFor()
   await page.reload()
   await page.locator('.fires .mark').first().waitFor()
   assert.equal(await input.inputValue(), '30 2 28 3 *')

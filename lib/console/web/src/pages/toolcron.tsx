@@ -35,10 +35,7 @@ export function Cron() {
   return (
     <>
       <div class="filters">
-        <label>
-          <span>Expression</span>
-          <input type="text" name="expr" class="mono" size={24} maxLength={640} spellcheck={false} autocomplete="off" value={expr} onInput={(event) => (say('expr', event.currentTarget.value, usual), follow(event))} onKeyUp={follow} onClick={follow} onFocus={follow} />
-        </label>
+        <Field name="expr" label="Expression" usual={usual} class="mono" size={24} maxLength={640} follow={follow} />
         <Field name="timezone" label="Time zone" usual="UTC" list="zones" size={20} />
         <datalist id="zones">
           {zones.map((z) => (
