@@ -1,9 +1,10 @@
 // What the tools share. Each has all that it is asked in the address, asks the server alone for its numbers, and draws them.
 import type { ComponentChildren, InputHTMLAttributes, TargetedEvent } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { patiently } from './api'
+import { patiently, Refusal } from './api'
 import { useLive } from './live'
 import { filter, query } from './router'
+import { Refused } from './ui'
 
 const pause = 150
 
@@ -60,4 +61,10 @@ export function Figure({ title, about, table, children }: { title: string; about
       </details>
     </figure>
   )
+}
+
+/** Absent is a refusal, and says it where the server makes no plans: the functions on AWS do not. */
+export function Absent({ error }: { error: Error | undefined }) {
+  if (error instanceof Refusal && error.problem.status === 404) return <p class="nothing">This server makes no plans. A server of “belfry dev” or “belfry serve” does, and so does the command line.</p>
+  return <Refused error={error} />
 }

@@ -95,11 +95,72 @@ test('keys that are typed quickly are one question, 150 ms after the last, and a
   await done(v)
 })
 
+test('a retry policy: bands, when it gives up and the crowd are those of the API and of the command line', async () => {
+  const query = { max_attempts: '6', initial: '2s', max: '1m', duration: '3s', clients: '500', seed: '9' }
+  const [api, printed] = await Promise.all([
+    server.call('GET', '/v1/plan/retry?' + new URLSearchParams(query)),
+    cli('plan', 'retry', '--attempts', '6', '--initial', '2s', '--max', '1m', '--duration', '3s', '--clients', '500', '--seed', '9'),
+  ])
+  assert.deepEqual(api, printed)
+  const v = await Visit.to(server.console + '/tools/retry?' + new URLSearchParams(query))
+  const { page } = v
+  await page.getByText(`It ${api.tries}, and gives up after`).waitFor()
+  assert.equal(await page.locator('.bands .band').count(), 6)
+  assert.equal(await page.locator('.crowd.spread rect').count(), api.crowd.filter((b) => b.spread).length)
+  assert.equal(await page.locator('.crowd.alike rect').count(), api.crowd.filter((b) => b.alike).length)
+  await page.getByText('As a table').first().click()
+  const rows = await texts(page.getByRole('region', { name: 'When attempts begin' }).locator('tbody td:last-child'))
+  assert.deepEqual(rows, api.attempts.map((a) => a.peak.toLocaleString('en')))
+  await page.getByText(`in the worst tenth of a second ${api.peak.spread} with jitter, ${api.peak.alike} without`).waitFor()
+  // By the keyboard alone, and what is typed is in the address. One that is emptied stays so until it is left, and stands for the usual.
+  const attempts = page.getByRole('textbox', { name: 'Attempts' })
+  await attempts.focus()
+  await page.keyboard.press('End')
+  await page.keyboard.press('Backspace')
+  await page.getByText('It tries 15 times').waitFor()
+  assert.equal(await attempts.inputValue(), '')
+  await page.keyboard.press('Tab')
+  assert.equal(await attempts.inputValue(), '15')
+  await attempts.focus()
+  await page.keyboard.press('Control+a')
+  await page.keyboard.press('Backspace')
+  await page.keyboard.type('1')
+  await page.getByText('It tries once').waitFor()
+  assert.equal(new URL(page.url()).searchParams.get('max_attempts'), '1')
+  await page.keyboard.type('01')
+  await page.locator('.refused', { hasText: 'max_attempts' }).waitFor()
+  assert.match(v.errors.splice(0).join(), /^[^,]* status of 400 [^,]*$/)
+  await done(v)
+})
+
+test('a plan is asked for again when another one of the tenant was being made', async () => {
+  const v = await Visit.to(undefined)
+  const { page } = v
+  let asked = 0
+  await page.route('**/v1/plan/retry*', (route) =>
+    asked++ ? route.continue() : route.fulfill({ status: 429, headers: { 'Retry-After': '1' }, contentType: 'application/problem+json', body: JSON.stringify({ title: 'Too Many Requests', status: 429, code: 'busy', detail: 'Another plan is being made for you.' }) }))
+  await page.goto(server.console + '/tools/retry')
+  await page.locator('.bands .band').first().waitFor()
+  assert.equal(asked, 2)
+  await v.end()
+})
+
+test('a server that makes no plans says so', async () => {
+  const v = await Visit.to(undefined)
+  await v.page.route('**/v1/plan/retry*', (route) =>
+    route.fulfill({ status: 404, contentType: 'application/problem+json', body: JSON.stringify({ title: 'Not Found', status: 404, code: 'not_found', detail: 'There is nothing here.' }) }))
+  await v.page.goto(server.console + '/tools/retry')
+  await v.page.getByText('This server makes no plans.').waitFor()
+  await v.end()
+})
+
 deep('each tool is there by the menu, and by the list of all', async () => {
   const v = await Visit.to(server.console)
   await v.page.getByRole('link', { name: 'Tools', exact: true }).click()
   await v.page.getByRole('main').getByRole('link', { name: 'Cron' }).click()
   await v.page.locator('.fires li').first().waitFor()
+  await v.page.getByRole('navigation', { name: 'Tools' }).getByRole('link', { name: 'Retries' }).click()
+  await v.page.locator('.bands .band').first().waitFor()
   await clean(v)
   await done(v)
 })

@@ -5,8 +5,12 @@ import { to } from '../router'
 import { Empty } from '../ui'
 
 const Cron = lazy(() => import('./toolcron').then((m) => m.Cron))
+const Retry = lazy(() => import('./toolretry').then((m) => m.Retry))
 
-const tools = [{ name: 'cron', title: 'Cron', says: 'what an expression means, when it fires, and what other schedulers make of it', Page: Cron }]
+const tools = [
+  { name: 'cron', title: 'Cron', says: 'what an expression means, when it fires, and what other schedulers make of it', Page: Cron },
+  { name: 'retry', title: 'Retries', says: 'when attempts begin, when a run is given up, and who comes back at once', Page: Retry },
+]
 
 export function Tools({ of }: { of: string }) {
   const tool = tools.find((t) => t.name === of)
