@@ -63,7 +63,7 @@ func (c *cli) takeBackup(ctx context.Context, name, data string) error {
 		}
 		stream, err := server.Backup(ctx)
 		var refused *client.Error
-		if errors.As(err, &refused) && (refused.Code == "no_such_path" || refused.Gateway == "MissingAuthenticationTokenException") {
+		if errors.As(err, &refused) && pathIsUnknown(refused) {
 			err = errors.New("this server works on a table that processes share, and its backup is point-in-time recovery of that table: docs/aws.md says how to restore it")
 		}
 		if err != nil {

@@ -212,6 +212,14 @@ func (f *relay) pass(w http.ResponseWriter, r *http.Request, body []byte) {
 // changesPath is a stream: what comes is passed on as it comes.
 const changesPath = "/v1/changes"
 
+// plansPath begins the paths of plans, which servers make and stacks on AWS do not.
+const plansPath = "/v1/plan/"
+
+// pathIsUnknown reports whether a refusal says that the server has no such path. API Gateway says it as of a request without a signature.
+func pathIsUnknown(refused *client.Error) bool {
+	return refused.Code == "no_such_path" || refused.Gateway == "MissingAuthenticationTokenException"
+}
+
 type flushed struct {
 	io.Writer
 	by *http.ResponseController
@@ -254,6 +262,8 @@ func (f *relay) refuse(w http.ResponseWriter, r *http.Request, answer *http.Resp
 	switch {
 	case r.URL.Path == changesPath && refused.Gateway != "" && status != http.StatusTooManyRequests: // API Gateway knows no such path
 		p = wire.Problem{Status: http.StatusNotFound, Code: "no_such_path", Detail: "A stack on AWS does not tell what changes: ask for what you want to know every ten seconds."}
+	case strings.HasPrefix(r.URL.Path, plansPath) && pathIsUnknown(refused):
+		p = wire.Problem{Status: http.StatusNotFound, Code: "no_such_path", Detail: "This server makes no plans: a stack on AWS does not. \"belfry plan\" makes them without a server."}
 	case status == http.StatusUnauthorized, status == http.StatusForbidden && refused.Gateway != "":
 		f.up.renew()
 		p = f.up.problem("credential_refused", f.up.explain(refused))

@@ -323,6 +323,23 @@ func TestAConsolePassesAStreamOnAsItComes(t *testing.T) {
 	d.ask("GET", "/v1/changes", "").refused(429, "rate_limited", "As many follow.")
 }
 
+// API Gateway refuses a path that it does not know as it refuses a request without a signature. Where only servers have the path, that is no fault
+// of the credential.
+func TestAConsoleSaysThatAStackMakesNoPlans(t *testing.T) {
+	t.Parallel()
+	up := answering(t, emptyPage)
+	d := consoleOf(t, "--address", up.URL).signedIn("read")
+	unknown := said(401, "application/problem+json", `{"title":"Unauthorized","status":401,"code":"unauthenticated","detail":"The request is not signed, or there is nothing at its path."}`,
+		"X-Amzn-Errortype", "MissingAuthenticationTokenException")
+	up.will(unknown)
+	d.ask("GET", "/v1/plan/retry", "").refused(404, "no_such_path", "belfry plan")
+	up.will(unknown)
+	d.ask("GET", "/v1/jobs", "").refused(502, "credential_refused")
+	up.will(said(401, "application/problem+json", `{"title":"Unauthorized","status":401,"code":"unauthenticated","detail":"The signature of the request is wrong."}`,
+		"X-Amzn-Errortype", "InvalidSignatureException"))
+	d.ask("GET", "/v1/plan/retry", "").refused(502, "credential_refused")
+}
+
 // What a tab is told of its session is what it may do, not what the credential may.
 func TestATabIsToldOfItsOwnSession(t *testing.T) {
 	t.Parallel()
