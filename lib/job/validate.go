@@ -132,35 +132,40 @@ func (d Definition) checkAttempts(check checking, between bounding) {
 	d.Retry.check(check, between)
 }
 
+// Both report whether a field is right.
 type (
-	checking func(ok bool, field string, got any, want string, args ...any)
-	bounding func(field string, got schedule.Duration, least, most time.Duration)
+	checking func(ok bool, field string, got any, want string, args ...any) bool
+	bounding func(field string, got schedule.Duration, least, most time.Duration) bool
 )
 
-// checks gives what adds to a list of what is wrong.
+// checks returns functions that add to a list of what is wrong.
 func checks(wrong *[]error) (checking, bounding) {
-	check := func(ok bool, field string, got any, want string, args ...any) {
+	check := func(ok bool, field string, got any, want string, args ...any) bool {
 		if !ok {
 			*wrong = append(*wrong, invalid.Field(field, fmt.Sprint(got), fmt.Sprintf(want, args...)))
 		}
+		return ok
 	}
-	return check, func(field string, got schedule.Duration, least, most time.Duration) {
+	return check, func(field string, got schedule.Duration, least, most time.Duration) bool {
 		if got.Std() < least || got.Std() > most {
-			check(false, field, got, "a duration from %s to %s", schedule.Duration(least), schedule.Duration(most))
+			return check(false, field, got, "a duration from %s to %s", schedule.Duration(least), schedule.Duration(most))
 		}
+		return true
 	}
 }
 
+// check bounds a field by another only where the other is right: else it would be blamed for it.
 func (r Retry) check(check checking, between bounding) {
-	check(r.MaxAttempts >= 1 && r.MaxAttempts <= MaxAttempts, "retry.max_attempts", r.MaxAttempts, "1 to %d", MaxAttempts)
-	between("retry.initial", r.Initial, time.Millisecond, MaxRetryWait)
-	between("retry.max", r.Max, r.Initial.Std(), MaxRetryWait)
-	check(time.Duration(r.MaxAttempts)*r.Max.Std() <= MaxRetrying, "retry.max", r.Max,
-		"waits of at most %s over all attempts", schedule.Duration(MaxRetrying))
+	attempts := check(r.MaxAttempts >= 1 && r.MaxAttempts <= MaxAttempts, "retry.max_attempts", r.MaxAttempts, "1 to %d", MaxAttempts)
+	initial := between("retry.initial", r.Initial, time.Millisecond, MaxRetryWait)
+	if initial && between("retry.max", r.Max, r.Initial.Std(), MaxRetryWait) && attempts {
+		check(time.Duration(r.MaxAttempts)*r.Max.Std() <= MaxRetrying, "retry.max", r.Max,
+			"waits of at most %s over all attempts", schedule.Duration(MaxRetrying))
+	}
 	check(r.Factor >= 1 && r.Factor <= 10, "retry.factor", r.Factor, "1 to 10")
 }
 
-// Check gives r with its defaults, or what no job may have of it: joined *invalid.Error, by the fields of a job.
+// Check returns r with its defaults filled in. Its error joins an *invalid.Error for each field that is wrong, named as in a job: retry.initial.
 func (r Retry) Check() (Retry, error) {
 	r = r.withDefaults(AtLeastOnce)
 	var wrong []error
