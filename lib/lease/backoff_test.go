@@ -15,11 +15,24 @@ func TestBackoffIsDrawnEvenlyBetweenItsBounds(t *testing.T) {
 		if got := lease.Backoff(retry, n, 0); got != longest/2 {
 			t.Errorf("lowest draw for failure %d: %s, want %s", n, got, longest/2)
 		}
-		if got := lease.Backoff(retry, n, 1<<64-1); got > longest || got < longest-time.Microsecond {
+		if got := lease.Backoff(retry, n, 1<<64-1); got > longest || got < longest-time.Millisecond {
 			t.Errorf("highest draw for failure %d: %s, want %s", n, got, longest)
 		}
-		if got := lease.Backoff(retry, n, 1<<63); got < longest*3/4-time.Microsecond || got > longest*3/4 {
+		if got := lease.Backoff(retry, n, 1<<63); got < longest*3/4-time.Millisecond || got > longest*3/4 {
 			t.Errorf("middle draw for failure %d: %s, want %s", n, got, longest*3/4)
+		}
+	}
+}
+
+// A run's time of its next attempt is in whole milliseconds, rounded down. A wait is what that makes of it.
+func TestBackoffIsInWholeMilliseconds(t *testing.T) {
+	retry := job.Retry{Initial: schedule.Duration(time.Millisecond), Factor: 2, Max: schedule.Duration(time.Second)}
+	for n := 1; n < 12; n++ {
+		for draw := uint64(0); draw < 1<<63; draw += 1<<58 + 12345 {
+			least, most := retry.Wait(n)
+			if got := lease.Backoff(retry, n, draw); got%time.Millisecond != 0 || got < least.Truncate(time.Millisecond) || got > most {
+				t.Errorf("wait %d: %s, want whole milliseconds from %s to %s", n, got, least, most)
+			}
 		}
 	}
 }

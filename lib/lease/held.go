@@ -363,8 +363,8 @@ func (h *Held) change(e worker.End, k kept) func(run.Run, int64) run.Run {
 	}
 }
 
-// Backoff draws the wait between the n-th failure and the attempt that follows it.
+// Backoff draws the wait between the n-th failure and the attempt that follows it, in whole milliseconds, as the times of runs are.
 func Backoff(retry job.Retry, n int, draw uint64) time.Duration {
 	least, most := retry.Wait(n)
-	return least + time.Duration(float64(draw>>11)/(1<<53)*float64(most-least))
+	return (least + time.Duration(float64(draw>>11)/(1<<53)*float64(most-least))).Truncate(time.Millisecond)
 }
