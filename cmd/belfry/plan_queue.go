@@ -104,8 +104,10 @@ func wait(seconds float64) string {
 		return brief(d.Round(100 * time.Microsecond))
 	case d < time.Minute:
 		return brief(d.Round(10 * time.Millisecond))
-	default:
+	case d < 48*time.Hour:
 		return brief(d.Round(time.Second))
+	default:
+		return brief(d.Round(time.Hour))
 	}
 }
 

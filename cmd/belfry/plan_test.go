@@ -134,6 +134,12 @@ func TestMistakesInPlansAreNamed(t *testing.T) {
 		{"plan retry --initial 2h --max 1h", "--max: "},
 		{"plan retry --duration 25h", "--duration: "},
 		{"plan retry --clients 20k", "--clients: "},
+		{"plan retry --attempts 0", "--attempts: got 0,"},
+		{"plan retry --initial 0s", "--initial: got 0s,"},
+		{"plan retry --factor 0", "--factor: got 0,"},
+		{"plan retry --max 0ms", "--max: got 0ms,"},
+		{"plan retry --clients 0", "--clients: got 0,"},
+		{"plan retry --seed 0", "--seed: got 0,"},
 		{"plan queue --arrivals 5", "--workers: want "},
 		{"plan queue --workers 5 --arrivals 0", "--arrivals: "},
 		{"plan queue --workers 5 --arrivals 5 --distribution normal", "--distribution: "},
@@ -181,15 +187,28 @@ func TestWhatPlansSayOfFewAndMany(t *testing.T) {
 }
 
 func TestARetryPolicyInWords(t *testing.T) {
-	text := belfry(t, "", strings.Fields("plan retry --attempts 3 --initial 2s --duration 1s --clients 50")...).out
-	text = strings.Join(strings.Fields(text), " ")
-	for _, want := range []string{"It tries 3 times over about 9 s; each attempt takes 1s.", "all between 9s and 15s.", "WHEN ATTEMPTS BEGIN", "50 clients fail together.", " with jitter, 50 if all waited alike."} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
+	for args, c := range map[string]struct{ says, not []string }{
+		"--attempts 3 --initial 2s --duration 1s --clients 50": {
+			[]string{"It tries 3 times and gives up after 9s to 15s: half of the clients by ", "Each attempt takes 1s.", "WHEN ATTEMPTS BEGIN", "50 clients fail together.", " with jitter, 50 without."},
+			[]string{"no jitter", "runs"}},
+		"--attempts 1":                            {[]string{"It tries once and gives up at once."}, []string{"fail together", "0s to", "Each attempt"}},
+		"--attempts 1 --duration 5s":              {[]string{"It tries once and gives up after 5s."}, []string{"fail together", "jitter"}},
+		"--attempts 4 --initial 2h --clients 30":  {[]string{"It tries 4 times and gives up after 6h.", "This policy has no jitter. Retries in the worst tenth of a second: 30."}, []string{"with jitter", "Each attempt"}},
+		"--attempts 2 --clients 1":                {[]string{"It tries 2 times"}, []string{"1 clients"}},
+		"--attempts 20 --initial 3d1h --max 3d1h": {[]string{"gives up after 57d19h."}, nil},
+	} {
+		got := belfry(t, "", append([]string{"plan", "retry"}, strings.Fields(args)...)...)
+		text := strings.Join(strings.Fields(got.out), " ")
+		for _, want := range c.says {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s%s", args, want, got.out, got.errors)
+			}
 		}
-	}
-	if text = belfry(t, "", "plan", "retry", "--attempts", "1").out; !strings.Contains(text, "It tries once") || strings.Contains(text, "fail together") {
-		t.Errorf("a run that is tried once:\n%s", text)
+		for _, not := range c.not {
+			if strings.Contains(text, not) {
+				t.Errorf("%s: %q in\n%s", args, not, got.out)
+			}
+		}
 	}
 }
 

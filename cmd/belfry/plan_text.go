@@ -350,8 +350,12 @@ func percent(share float64) string {
 // brief writes a duration without what is zero: 200ms, 30s, 1m30s, 30d.
 func brief(d time.Duration) string {
 	const day = 24 * time.Hour
-	if d >= 2*day && d%day == 0 {
-		return fmt.Sprintf("%dd", d/day)
+	if d >= 2*day {
+		text := fmt.Sprintf("%dd", d/day)
+		if rest := d % day; rest > 0 {
+			text += brief(rest)
+		}
+		return text
 	}
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {

@@ -41,6 +41,9 @@ func declared(registry huma.Registry, params reflect.Type) (all []*huma.Param, f
 func parameterOf(registry huma.Registry, field reflect.StructField) *huma.Param {
 	p := &huma.Param{Schema: huma.SchemaFromField(registry, field, ""), Required: field.Tag.Get("required") == "true"}
 	p.Description = p.Schema.Description
+	if field.Tag.Get("zero") == "allowed" {
+		p.Schema.Extensions = map[string]any{zeroAllowed: true}
+	}
 	if name, ok := field.Tag.Lookup("query"); ok {
 		p.In, p.Name = "query", name
 		if p.Schema.Type == huma.TypeArray {

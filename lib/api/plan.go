@@ -8,7 +8,6 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
-	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -24,13 +23,13 @@ type Planner interface {
 }
 
 type retryQuestion struct {
-	Attempts int     `query:"max_attempts" minimum:"1" maximum:"100" doc:"tries in all, the first included; 15 by default"`
-	Initial  string  `query:"initial" maxLength:"64" pattern:"^(0|[0-9]+d([0-9]+(\\.[0-9]+)?(ms|s|m|h))*|([0-9]+(\\.[0-9]+)?(ms|s|m|h))+)$" example:"1s" doc:"shortest wait between attempts; 1s by default"`
-	Factor   float64 `query:"factor" minimum:"1" maximum:"10" doc:"how many times longer each further wait is; 2 by default"`
-	Max      string  `query:"max" maxLength:"64" pattern:"^(0|[0-9]+d([0-9]+(\\.[0-9]+)?(ms|s|m|h))*|([0-9]+(\\.[0-9]+)?(ms|s|m|h))+)$" example:"1h" doc:"longest wait between attempts; 1h by default, or initial where that is longer"`
-	Duration string  `query:"duration" maxLength:"64" pattern:"^(0|[0-9]+d([0-9]+(\\.[0-9]+)?(ms|s|m|h))*|([0-9]+(\\.[0-9]+)?(ms|s|m|h))+)$" example:"5s" doc:"how long each attempt takes until it fails; 0s by default"`
-	Clients  int     `query:"clients" minimum:"1" maximum:"10000" doc:"how many fail together; 10000 by default"`
-	Seed     uint64  `query:"seed" minimum:"1" doc:"of chance; the same seed gives the same answer; 1 by default"`
+	Attempts int               `query:"max_attempts" minimum:"1" maximum:"100" doc:"tries in all, the first included; 15 by default"`
+	Initial  schedule.Duration `query:"initial" doc:"shortest wait between attempts; 1s by default"`
+	Factor   float64           `query:"factor" minimum:"1" maximum:"10" doc:"factor by which each further wait grows; 2 by default"`
+	Max      schedule.Duration `query:"max" doc:"longest wait between attempts; 1h by default, or initial where that is longer"`
+	Duration schedule.Duration `query:"duration" zero:"allowed" doc:"how long each attempt takes until it fails; 0s by default"`
+	Clients  int               `query:"clients" minimum:"1" maximum:"10000" doc:"how many fail together; 10000 by default"`
+	Seed     uint64            `query:"seed" minimum:"1" doc:"seed of all chance: the same one gives the same answer; 1 by default"`
 }
 
 func (a *api) plans() {
@@ -44,37 +43,18 @@ func (a *api) plans() {
 				return nil, err
 			}
 			defer leave()
-			asked, err := p.read()
+			plan, err := a.Planner.Retry(ctx, wire.RetryQuestion{
+				Retry: job.Retry{MaxAttempts: p.Attempts, Initial: p.Initial, Factor: p.Factor, Max: p.Max},
+				Takes: p.Duration, Clients: p.Clients, Seed: p.Seed,
+			})
 			if err != nil {
-				return nil, err
-			}
-			plan, err := a.Planner.Retry(ctx, asked)
-			if err != nil {
-				for _, name := range []string{"max_attempts", "initial", "factor", "max"} {
+				for _, name := range []string{"initial", "max"} {
 					err = renamed(err, "retry."+name, name)
 				}
 				return nil, err
 			}
 			return &answer[wire.RetryPlan]{plan}, nil
 		})
-}
-
-func (p *retryQuestion) read() (wire.RetryQuestion, error) {
-	q := wire.RetryQuestion{Retry: job.Retry{MaxAttempts: p.Attempts, Factor: p.Factor}, Clients: p.Clients, Seed: p.Seed}
-	for _, d := range []struct {
-		field, text string
-		to          *schedule.Duration
-	}{{"initial", p.Initial, &q.Retry.Initial}, {"max", p.Max, &q.Retry.Max}, {"duration", p.Duration, &q.Takes}} {
-		if d.text == "" {
-			continue
-		}
-		read, err := schedule.ParseDuration(d.text)
-		if err != nil {
-			return q, invalid.Field(d.field, d.text, "a duration such as 90s or 1h30m")
-		}
-		*d.to = read
-	}
-	return q, nil
 }
 
 // planning lets one plan of each tenant be made at a time.

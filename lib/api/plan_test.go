@@ -21,11 +21,17 @@ func TestARetryPolicyIsPlanned(t *testing.T) {
 	if p = into[wire.RetryPlan](s.send("GET", "/v1/plan/retry", "").is(200)); len(p.Attempts) != 15 || p.Clients != 10_000 || p.Seed != 1 {
 		t.Errorf("%+v", p)
 	}
+	for _, zero := range []string{"0s", "0"} { // the default, and so a value like any other
+		if p = into[wire.RetryPlan](s.send("GET", "/v1/plan/retry?max_attempts=1&duration="+zero, "").is(200)); p.Takes != 0 || p.GivesUp.Most != 0 {
+			t.Errorf("attempts that take %s: %+v", zero, p)
+		}
+	}
 	for _, c := range []struct {
 		query, field, code string
 		status             int
-	}{{"initial=soon", "initial", "malformed", 400}, {"duration=-1s", "duration", "malformed", 400}, {"duration=25h", "duration", "invalid", 422}, {"initial=2h&max=1h", "max", "invalid", 422}} {
-		if fields := s.send("GET", "/v1/plan/retry?"+c.query, "").refused(c.status, c.code); fields[c.field] == "" {
+	}{{"initial=soon", "initial", "malformed", 400}, {"duration=-1s", "duration", "malformed", 400}, {"duration=25h", "duration", "invalid", 422}, {"initial=2h&max=1h", "max", "invalid", 422},
+		{"initial=8d", "initial", "invalid", 422}, {"initial=0s", "initial", "invalid", 422}, {"max_attempts=100&max=7d", "max", "invalid", 422}} {
+		if fields := s.send("GET", "/v1/plan/retry?"+c.query, "").refused(c.status, c.code); len(fields) != 1 || fields[c.field] == "" {
 			t.Errorf("%s is refused as %v", c.query, fields)
 		}
 	}

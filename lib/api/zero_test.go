@@ -17,7 +17,7 @@ import (
 func TestNoZeroOfARequestIsTakenForNothing(t *testing.T) {
 	s := start(t, 0, everything(t))
 	d := s.surface()
-	meant := []string{"schedule.phase", "schedule.jitter", "delay", "wait", "failure.retry_after", "running", "offset", "takes", "stops_after", "n", "max_waiting"}
+	meant := []string{"schedule.phase", "schedule.jitter", "delay", "wait", "failure.retry_after", "running", "offset", "takes", "stops_after", "n", "max_waiting", "duration"}
 	// An empty text is a text like any other, or says as little as none.
 	texts := regexp.MustCompile(`(^|\.)(description|reason|note|name|key|labels\.x|set\.x|headers\.x|env\.x|argv\[0\]|cause|content_type|message|log|result|value|ticket|fails)$`)
 	inScenario := regexp.MustCompile(`^(jobs\.x|gates\.x|definition)\.`)
