@@ -29,9 +29,10 @@ export const asked = (name: string, usual: string): string => query.value.get(na
 export const say = (name: string, value: string, usual: string): void => filter({ [name]: value === usual ? undefined : value }, true)
 
 /** Field is an input whose value stands in the address. Until it is left it shows what was typed, so that it can be emptied: the address, which says
- * nothing then, stands for the usual. */
-export function Field({ name, label, usual, follow, size = 8, ...more }: { name: string; label: string; usual: string; follow?: (event: TargetedEvent<HTMLInputElement>) => void } & Pick<InputHTMLAttributes, 'class' | 'list' | 'maxLength' | 'size'>) {
+ * nothing then, stands for the usual. An address that changes otherwise is shown at once. */
+export function Field({ name, label, usual, follow, size = 8, placeholder = usual, ...more }: { name: string; label: string; usual: string; follow?: (event: TargetedEvent<HTMLInputElement>) => void } & Pick<InputHTMLAttributes, 'class' | 'list' | 'maxLength' | 'size' | 'placeholder'>) {
   const [typed, setTyped] = useState<string>()
+  const value = asked(name, usual)
   const input = (event: TargetedEvent<HTMLInputElement>) => {
     setTyped(event.currentTarget.value)
     say(name, event.currentTarget.value, usual)
@@ -40,7 +41,7 @@ export function Field({ name, label, usual, follow, size = 8, ...more }: { name:
   return (
     <label>
       <span>{label}</span>
-      <input type="text" name={name} value={typed ?? asked(name, usual)} placeholder={usual} size={size} spellcheck={false} autocomplete="off" onInput={input} onBlur={() => setTyped(undefined)} onKeyUp={follow} onClick={follow} onFocus={follow} {...more} />
+      <input type="text" name={name} value={typed !== undefined && (typed || usual) === value ? typed : value} placeholder={placeholder} size={size} spellcheck={false} autocomplete="off" onInput={input} onBlur={() => setTyped(undefined)} onKeyUp={follow} onClick={follow} onFocus={follow} {...more} />
     </label>
   )
 }

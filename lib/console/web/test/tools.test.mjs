@@ -104,14 +104,30 @@ test('a retry policy: bands, when it gives up and the crowd are those of the API
   assert.deepEqual(api, printed)
   const v = await Visit.to(server.console + '/tools/retry?' + new URLSearchParams(query))
   const { page } = v
-  await page.getByText(`It ${api.tries}, and gives up after`).waitFor()
-  assert.equal(await page.locator('.bands .band').count(), 6)
-  assert.equal(await page.locator('.crowd.spread rect').count(), api.crowd.filter((b) => b.spread).length)
-  assert.equal(await page.locator('.crowd.alike rect').count(), api.crowd.filter((b) => b.alike).length)
+  await page.getByText('It tries 6 times and gives up after').waitFor()
+  assert.equal(await page.locator('.bands .band').count(), 7) // and one for when it gives up
+  assert.equal(await page.locator('.bands .lasts').count(), 6)
   await page.getByText('As a table').first().click()
   const rows = await texts(page.getByRole('region', { name: 'When attempts begin' }).locator('tbody td:last-child'))
-  assert.deepEqual(rows, api.attempts.map((a) => a.peak.toLocaleString('en')))
-  await page.getByText(`in the worst tenth of a second ${api.peak.spread} with jitter, ${api.peak.alike} without`).waitFor()
+  assert.deepEqual(rows, [...api.attempts.map((a) => a.peak.toLocaleString('en')), ''])
+  // The tallest bar is the worst tenth of a second that the headline tells.
+  await page.getByText(`in the worst one ${api.peak.with_jitter} with jitter, ${api.peak.without_jitter} without`).waitFor()
+  for (const look of ['with_jitter', 'without_jitter']) {
+    assert.equal(await page.locator(`.crowd.${look} rect`).count(), api.crowd.filter((b) => b[look]).length)
+    const tallest = await page.locator(`.crowd.${look} rect`).evaluateAll((all) => Math.max(...all.map((r) => Number(r.getAttribute('height')))))
+    assert.ok(Math.abs(tallest - (60 * api.peak[look]) / api.peak.without_jitter) < 1e-6, `${look}: ${tallest}`)
+    await page.getByRole('img', { name: `at most ${api.peak[look]} try again within a tenth of a second` }).first().waitFor()
+  }
+  // One axis for both, and labels that do not meet, in a narrow window too.
+  for (const width of [1280, 360]) {
+    await page.setViewportSize({ width, height: 800 })
+    const places = await page.locator('.times').evaluateAll((all) => all.map((a) => [...a.children].filter((s) => s.checkVisibility()).map((s) => [s.textContent, s.getBoundingClientRect().left, s.getBoundingClientRect().right])))
+    assert.deepEqual(places[0], places[1])
+    const sorted = places[0].toSorted((a, b) => a[1] - b[1])
+    assert.ok(sorted.length >= 3, String(sorted)) // 0 and two more
+    sorted.reduce((a, b) => (assert.ok(a[2] < b[1], `${width} px: ${a} meets ${b}`), b))
+  }
+  await page.setViewportSize({ width: 1280, height: 800 })
   // By the keyboard alone, and what is typed is in the address. One that is emptied stays so until it is left, and stands for the usual.
   const attempts = page.getByRole('textbox', { name: 'Attempts' })
   await attempts.focus()
@@ -130,6 +146,30 @@ test('a retry policy: bands, when it gives up and the crowd are those of the API
   await page.keyboard.type('01')
   await page.locator('.refused', { hasText: 'max_attempts' }).waitFor()
   assert.match(v.errors.splice(0).join(), /^[^,]* status of 400 [^,]*$/)
+  await done(v)
+})
+
+test('a retry policy without jitter says so, its longest wait follows the shortest, and one that is typed stays', async () => {
+  const v = await Visit.to(server.console + '/tools/retry?initial=2h&max_attempts=4')
+  const { page } = v
+  await page.getByText('It tries 4 times and gives up after 6 h.').waitFor()
+  await page.getByText('10,000: this policy has no jitter').waitFor()
+  assert.equal(await page.locator('.crowd').count(), 1)
+  const longest = page.getByRole('textbox', { name: 'Longest wait' })
+  assert.equal(await longest.inputValue(), '')
+  assert.equal(await longest.getAttribute('placeholder'), '2h')
+  await longest.fill('1h')
+  await page.locator('.refused', { hasText: 'max' }).waitFor()
+  assert.equal(new URL(page.url()).searchParams.get('max'), '1h')
+  v.errors.splice(0)
+  await longest.fill('3h')
+  await page.locator('.crowd.with_jitter').waitFor()
+  // An address that changes otherwise is shown, though the field has the focus.
+  await page.evaluate(() => {
+    history.replaceState(null, '', location.pathname + '?initial=2h&max=4h')
+    dispatchEvent(new PopStateEvent('popstate'))
+  })
+  await page.waitForFunction(() => document.activeElement?.value === '4h')
   await done(v)
 })
 
