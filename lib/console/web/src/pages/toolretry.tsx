@@ -148,7 +148,7 @@ function Bands({ of, at }: { of: Answer; at: Scale }) {
   return (
     <Figure
       title="When attempts begin"
-      about={'light: earliest to latest, dark: eight clients in ten, line: half of them' + (takes > 0 ? ', orange: how long the attempt of that one lasts' : '')}
+      about={'light: earliest to latest, dark: eight clients in ten, line: half of them' + (takes > 0 ? ', thin: how long an attempt lasts' : '')}
       table={
         <table>
           <thead>
