@@ -28,6 +28,10 @@ export class Refusal extends Error {
 /** Unreachable says that no answer came. */
 export class Unreachable extends Error {}
 
+/** unanswered tells whether an error says nothing of what was asked for, so that it is to be asked again: no answer came, the session had ended, or the
+ * server can do nothing now. */
+export const unanswered = (error: unknown): boolean => error instanceof Unreachable || (error instanceof Refusal && (error.problem.status >= 500 || [401, 403, 429].includes(error.problem.status)))
+
 /** Answer is what came: the JSON read, and as it was sent, since numbers beyond 2^53 lose digits when they are read. */
 export interface Answer<T> {
   data: T

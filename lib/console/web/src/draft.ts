@@ -1,7 +1,7 @@
 // A job that is being written: a text of YAML, and the value that it says. The form changes the value, and the text follows; the text changes, and
 // the form follows where the text can be read. What the job would do is asked for beside that, by a dry run.
 import { computed, signal } from '@preact/signals'
-import { get, tried, convert, Refusal, session, type Answer } from './api'
+import { get, tried, convert, Refusal, session, unanswered, type Answer } from './api'
 import type { Job } from './model'
 import type { Fires } from './pages/job'
 import { unsaved } from './unsaved'
@@ -147,20 +147,39 @@ export class Draft {
   }
 
   private later(what: () => Promise<void>): void {
+    this.begins()
+    this.timer = window.setTimeout(() => void this.goes(what), quiet)
+  }
+
+  private begins(): void {
     clearTimeout(this.timer)
     this.stop.abort()
     this.stop = new AbortController()
     this.busy.value = true
-    this.timer = window.setTimeout(() => {
-      const { signal: stop } = this.stop
-      what()
-        .then(() => this.failed.value = undefined)
-        .catch((error: Error) => {
-          if (stop.aborted) return
-          this.failed.value = error
-          this.busy.value = false
-        })
-    }, quiet)
+  }
+
+  private async goes(what: () => Promise<void>): Promise<void> {
+    const { signal: stop } = this.stop
+    try {
+      await what()
+      this.failed.value = undefined
+    } catch (error) {
+      if (stop.aborted) return
+      this.failed.value = error as Error
+      this.busy.value = false
+    }
+  }
+
+  /** open is why nobody has said yet whether it is right: no answer came, or the session had ended. undefined where somebody has. */
+  readonly open = computed(() => [this.failed.value, this.tried.value.error].find(unanswered))
+
+  /** again asks once more where nobody has said, and fails as that does. */
+  async again(): Promise<void> {
+    if (this.busy.peek()) return // a key was pressed since
+    this.begins()
+    await this.goes(() => (!this.failed.peek() ? this.dry(this.stop.signal) : this.unread ? this.read() : this.write()))
+    const why = this.open.peek()
+    if (why) throw why
   }
 
   private async read(): Promise<void> {

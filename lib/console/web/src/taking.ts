@@ -2,7 +2,7 @@
 // was asked for.
 import { signal } from '@preact/signals'
 import { outcome, type Outcome } from './acts'
-import { convert, patiently, Refusal, send, session, tried } from './api'
+import { convert, patiently, Refusal, send, session, tried, unanswered } from './api'
 import { mayTry, type Read, type ReadAnswer } from './draft'
 import { askAgain } from './live'
 import type { Job } from './model'
@@ -35,7 +35,8 @@ export class Taking {
   readonly rows = signal<Row[]>([])
   readonly chosen = signal(new Set<string>())
   readonly busy = signal('')
-  readonly failed = signal<Error | undefined>(undefined)
+  readonly failed = signal<Error | undefined>(undefined) // jobs were to be created
+  readonly unread = signal<Error | undefined>(undefined) // the text was to be read, or its jobs to be checked
   readonly done = signal<{ count: number; of: number } | undefined>(undefined)
   private stop = new AbortController()
   private timer = 0
@@ -51,6 +52,8 @@ export class Taking {
     this.stop.abort()
     this.stop = new AbortController()
     this.done.value = undefined
+    this.failed.value = undefined
+    this.unread.value = undefined
     if (!this.text.peek().trim()) {
       this.answer.value = undefined
       this.rows.value = []
@@ -68,10 +71,18 @@ export class Taking {
     this.read(JSON.parse(asked) as Source)
   }
 
+  /** again reads once more what nobody has answered, and fails as that does. */
+  async again(): Promise<void> {
+    if (this.busy.peek()) return
+    this.busy.value = 'Reading …'
+    await this.round(JSON.parse(this.last) as object)
+    const why = this.unread.peek()
+    if (unanswered(why)) throw why as Error
+  }
+
   private async round(asked: object): Promise<void> {
     const { signal: stop } = this.stop
     try {
-      this.failed.value = undefined
       let answer = await convert<ReadAnswer>('read', JSON.stringify(asked), stop)
       const called = new Set(answer.jobs.flatMap((j) => j.calls ?? []))
       const first = answer.jobs.filter((j) => called.has(j.name)).map(toRow)
@@ -89,10 +100,11 @@ export class Taking {
       this.rows.value = answer.jobs.map(toRow)
       this.chosen.value = new Set()
       if (mayTry()) await this.check(stop)
+      this.unread.value = undefined
       this.busy.value = ''
     } catch (error) {
       if (stop.aborted) return
-      this.failed.value = error as Error
+      this.unread.value = error as Error
       this.busy.value = ''
     }
   }
@@ -135,6 +147,7 @@ export class Taking {
   /** make asks for each job that is chosen, once, those that others call first. What would refuse all others too ends it. */
   async make(): Promise<void> {
     this.halted = false
+    this.failed.value = undefined
     const rows = this.rows.peek()
     const called = new Set(rows.flatMap((r) => r.calls ?? []))
     const chosen = rows.flatMap((r, i) => (this.chosen.peek().has(r.name) && able(r) ? [i] : []))

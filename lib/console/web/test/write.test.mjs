@@ -116,7 +116,7 @@ test('a job is created by form and YAML, with its fires and a clock change, and 
   await done(v)
 })
 
-test('a host with too much to do is asked for a conversion a few times, and then says so', async () => {
+test('a host with too much to do is asked for a conversion a few times; then the page says so, and goes on when it can', async () => {
   const v = await write(server.console + '/new')
   await v.yaml.waitFor()
   await v.landed()
@@ -128,16 +128,16 @@ test('a host with too much to do is asked for a conversion a few times, and then
   })
   await v.field('Name').fill('late')
   await v.page.locator('.refused', { hasText: 'too many requests' }).waitFor()
-  assert.equal(asked, 5)
+  assert.ok(asked >= 5)
   await v.page.unroute('**/console/convert/write')
-  await v.field('Name').fill('later')
-  await v.says('name: later')
+  await v.ask()
+  await v.says('name: late')
   await v.page.locator('.refused').waitFor({ state: 'detached' })
   v.errors = v.errors.filter((e) => !/status of 429/.test(e))
   await done(v)
 })
 
-test('a server with too much to do is asked a few times what it would make of a text, and then the page says so', async () => {
+test('a server with too much to do is asked a few times what it would make of a text; then the page says so, and goes on when it can', async () => {
   const v = await write(server.console + '/import?as=crontab')
   let asked = 0
   await v.page.route('**/v1/jobs/*dry_run=true*', (route) => {
@@ -147,9 +147,9 @@ test('a server with too much to do is asked a few times what it would make of a 
   })
   await v.page.getByRole('textbox').first().fill('0 9 * * * /bin/report\n')
   await v.page.locator('.refused', { hasText: 'too many requests' }).waitFor()
-  assert.equal(asked, 5)
+  assert.ok(asked >= 5)
   await v.page.unroute('**/v1/jobs/*dry_run=true*')
-  await v.press('Look again')
+  await v.ask()
   await v.page.getByText('1 new', { exact: true }).waitFor()
   v.errors = v.errors.filter((e) => !/status of 429/.test(e))
   await done(v)
@@ -359,19 +359,27 @@ test('a session that ends in the middle of an edit keeps what was written; anoth
   await guarded.call('PUT', '/v1/jobs/kept', { target: exec('true') }, tokens.admin)
   const v = await write(guarded.console + '/jobs/kept/edit')
   await signIn(v, tokens.write)
+  // It ends before the server has checked what was written: that is checked under the next session.
+  const dry = /dry_run=true/
+  let ended
+  const over = new Promise((resolve) => (ended = resolve))
+  await v.page.route(dry, async (route) => (await over, route.continue()))
   await v.field('Description').fill('what I wrote')
   await v.says('what I wrote')
   const end = async () => {
     const { id } = await v.page.evaluate(() => JSON.parse(sessionStorage.getItem('belfry-session')))
     await guarded.call('DELETE', '/v1/tokens/' + id, undefined, tokens.admin)
+    ended()
     await v.ask()
     await v.page.getByText('This tab keeps your changes of kept.').waitFor()
     assert.equal(await v.page.getByText('what I wrote').count(), 0)
   }
   await end()
+  await v.page.unroute(dry)
   await signIn(v, tokens.write)
   await v.field('Description').waitFor()
   assert.equal(await v.field('Description').inputValue(), 'what I wrote')
+  await v.ready('Save')
 
   await end()
   await signIn(v, tokens.acme)

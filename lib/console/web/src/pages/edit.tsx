@@ -32,23 +32,18 @@ type View = keyof typeof views
 /** Edit is the page of a new job, or of one that there is. */
 export function Edit({ name }: { name?: string }) {
   const [draft, setDraft] = useState(() => began(name))
-  const [error, setError] = useState<Error>()
-  useEffect(() => {
-    if (draft) return
-    const stop = new AbortController()
-    const fresh = new Draft(name)
-    const begin = async () => {
-      const base = name === undefined ? undefined : await look(name, stop.signal)
-      if (name !== undefined && !base) return setError(new Error(`There is no job ${name}. It may have been deleted.`))
+  const { error } = useLive(
+    draft ? '' : 'begin ' + (name ?? ''),
+    async (stop) => {
+      const base = name === undefined ? undefined : await look(name, stop)
+      if (name !== undefined && !base) throw new Error(`There is no job ${name}. It may have been deleted.`)
+      const fresh = new Draft(name)
       await fresh.begin(base?.json ?? template(), base)
-      stop.signal.throwIfAborted()
+      stop.throwIfAborted()
       setDraft(keep(fresh))
-    }
-    begin().catch((failed: Error) => {
-      if (!stop.signal.aborted) setError(failed)
-    })
-    return () => stop.abort()
-  }, [draft])
+    },
+    5000,
+  )
   const [agreed, setAgreed] = useState(false)
   if (draft && !agreed && !draft.ours()) return <Kept draft={draft} on={() => setAgreed(true)} drop={() => (forget(draft), setDraft(undefined))} />
   return (
@@ -115,6 +110,7 @@ function Editing({ draft }: { draft: Draft }) {
   // Somebody else may change it meanwhile.
   const live = useLive(draft.edits === undefined ? '' : 'edit ' + draft.edits, async (stop) => ({ stands: await look(draft.edits ?? '', stop) }), 5000)
   const stands = live.data?.stands
+  useLive(draft.open.value ? 'check' : '', () => draft.again(), 5000)
   const base = draft.base.value
   const moved = live.data !== undefined && base !== undefined && stands?.job.status.etag !== base.job.status.etag
   const [quiet, setQuiet] = useState<string>() // the etag of theirs of which somebody wants to hear no more

@@ -2,16 +2,17 @@
 import '../app'
 import { useEffect, useId, useMemo } from 'preact/hooks'
 import { lacks } from '../acts'
-import { session } from '../api'
+import { session, unanswered } from '../api'
 import { Failed } from '../dialog'
 import { FireList, said } from '../firelist'
+import { useLive } from '../live'
 import type { Job } from '../model'
 import { quoted } from '../quoted'
 import { filter, query, to } from '../router'
 import { able, Taking, type Row, type Source } from '../taking'
 import { belfry } from '../terminal'
 import { known, mine } from '../time'
-import { Command, sentence } from '../ui'
+import { Command, Refused, sentence } from '../ui'
 import { calls, when } from '../words'
 
 const forms: Record<string, { name: string; how: string }> = {
@@ -43,6 +44,7 @@ export function Import() {
   const key = JSON.stringify(source)
   const text = of.text.value
   useEffect(() => of.read(source), [key, text])
+  useLive(unanswered(of.unread.value) ? 'read' : '', () => of.again(), 5000)
   const answer = of.answer.value
   const form = source.as || answer?.as || ''
   const against = lacks('write')
@@ -116,6 +118,7 @@ export function Import() {
           <strong>{answer.wrong.line ? `Line ${answer.wrong.line}${answer.wrong.column ? `, column ${answer.wrong.column}` : ''}:` : 'It cannot be read:'}</strong> {sentence(answer.wrong.what)}
         </p>
       )}
+      <Refused error={of.unread.value} />
       {of.failed.value && <Failed error={of.failed.value} />}
       {rows.length > 0 && (
         <>
