@@ -1,1 +1,1 @@
-import{A as r,Z as m,b as o,kb as p,la as i}from"./shell.js";var t=document.getElementById("app");t&&i().finally(()=>{r(),o(m(p,{}),t)});
+import{B as r,_ as m,b as o,lb as p,ma as i}from"./shell.js";var t=document.getElementById("app");t&&i().finally(()=>{r(),o(m(p,{}),t)});

@@ -85,11 +85,12 @@ export class Draft {
   readonly failed = signal<Error | undefined>(undefined) // the host does not read
   readonly base = signal<Stored | undefined>(undefined) // what is edited, as it was read
   readonly name = computed(() => this.edits ?? shown(at(this.value.value, ['name'])))
-  readonly dirty = computed(() => this.text.value !== this.begun.value)
+  readonly dirty = computed(() => this.text.value !== this.begun.value || this.unwritten.value)
   readonly comments = computed(() => /(^|\s)#/.test(this.text.value))
   private readonly begun = signal('')
   private readonly owner = session.peek()?.parent
   private ahead: ((v: Value) => Value)[] = [] // of the form, since the text was changed
+  private readonly unwritten = signal(false) // the form has changed the value, and the text has not followed yet
   private unread = false
   private timer = 0
   private stop = new AbortController()
@@ -135,6 +136,7 @@ export class Draft {
   /** change changes the value. */
   change(edit: (v: Value) => Value): void {
     this.value.value = edit(this.value.value)
+    this.unwritten.value = true
     if (this.unread) {
       this.ahead.push(edit) // the text comes first
       return
@@ -194,6 +196,7 @@ export class Draft {
       this.busy.value = false
       return
     }
+    this.unwritten.value = false
     this.take(read)
     const { ahead } = this
     this.ahead = []
@@ -206,6 +209,7 @@ export class Draft {
     const read = await convert<Read>('write', `{"job":${write(this.value.peek())},"over":${JSON.stringify(this.text.peek())},"fires":${shownFires}}`, stop)
     stop.throwIfAborted()
     this.text.value = read.yaml
+    this.unwritten.value = false
     this.take(read)
     await this.dry(stop)
   }
@@ -226,6 +230,7 @@ export class Draft {
   /** rest says that what is written was saved: nothing is held back any more. */
   rest(): void {
     this.begun.value = this.text.peek()
+    this.unwritten.value = false
     this.unreadPayload.value = false
   }
 

@@ -317,7 +317,15 @@ test('leaving asks while something is not saved, by links, keys and the way back
   const v = await write(server.console + '/jobs')
   await v.page.getByRole('link', { name: 'held', exact: true }).click()
   await v.page.getByRole('link', { name: 'Edit' }).click()
+  await v.yaml.waitFor()
+  let follow
+  const followed = new Promise((resolve) => (follow = resolve))
+  await v.page.route('**/console/convert/write', async (route) => (await followed, route.continue()))
   await v.field('Description').fill('not saved')
+  await v.page.getByRole('link', { name: 'Runs' }).click() // before the YAML has followed
+  await v.dialog.getByText('Leave without saving?').waitFor()
+  await v.page.keyboard.press('Escape')
+  follow()
   await v.says('not saved')
   await v.page.getByRole('link', { name: 'Runs' }).click()
   await v.dialog.getByText('Leave without saving?').waitFor()

@@ -183,9 +183,9 @@ function cannot(draft: Draft, dirty: boolean): string | undefined {
   return undefined
 }
 
-/** useHeld asks before what is written is left. */
+/** useHeld asks before what is written is left. It holds as soon as something can be seen to be written, not a frame later. */
 function useHeld(draft: Draft, dirty: boolean): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     unsaved.value = ''
     if (!dirty) return
     unsaved.value = draft.edits === undefined ? 'the new job' : `your changes of ${draft.edits}`
