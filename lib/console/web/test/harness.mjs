@@ -225,6 +225,8 @@ async function tab(options) {
   })
   context.setDefaultTimeout(patience) // of pages that a journey opens beside its own, too
   const page = await context.newPage()
+  // THROTTLE=8 has the page's scripts take so many times as long, which finds journeys that act before the page has.
+  if (process.env.THROTTLE) await (await context.newCDPSession(page)).send('Emulation.setCPUThrottlingRate', { rate: Number(process.env.THROTTLE) })
   const t = { context, page, worn: false }
   // What cannot be taken out of a context again.
   for (const [on, name] of [[page.clock, 'install'], [page, 'addInitScript'], [context, 'addInitScript'], [page, 'exposeFunction']]) {
