@@ -141,6 +141,10 @@ func overlapOf(j wire.Job) string {
 		return "a run waits " + while + ", and is skipped where another waits" + failing
 	case o.Policy == job.OverlapQueueLatest:
 		return "a run waits " + while + ", and the one that waited before is skipped" + failing
+	case o.Policy == job.OverlapCancel:
+		return "asks the earliest run to stop, and waits for its end, " + while + failing
+	case o.Policy == job.OverlapReplace:
+		return "ends the earliest run and starts " + while + failing
 	case bounded:
 		return fmt.Sprintf("a run waits %s, and is skipped while %d wait%s", while, most, failing)
 	}

@@ -64,10 +64,10 @@ func TestAWrongOverlapIsRefusedAndNamed(t *testing.T) {
 		{`5`, "malformed", "overlap", "got number, want the name of a policy, " + either},
 		{`null`, "malformed", "overlap", "got null, want the name of a policy, " + either},
 		{`["skip"]`, "malformed", "overlap", either},
-		{`""`, "malformed", "overlap", "want one of allow, skip, queue, queue_one or queue_latest"},
-		{`"Skip"`, "malformed", "overlap", "want one of allow, skip, queue, queue_one or queue_latest"},
-		{`"skip:3"`, "malformed", "overlap", "want one of allow, skip, queue, queue_one or queue_latest"},
-		{`{"policy": "Forbid"}`, "malformed", "overlap.policy", "want one of allow, skip, queue, queue_one or queue_latest"},
+		{`""`, "malformed", "overlap", "want one of allow, skip, queue, queue_one, queue_latest, cancel or replace"},
+		{`"Skip"`, "malformed", "overlap", "want one of allow, skip, queue, queue_one, queue_latest, cancel or replace"},
+		{`"skip:3"`, "malformed", "overlap", "want one of allow, skip, queue, queue_one, queue_latest, cancel or replace"},
+		{`{"policy": "Forbid"}`, "malformed", "overlap.policy", "want one of allow, skip, queue, queue_one, queue_latest, cancel or replace"},
 		{`{"policy": null}`, "malformed", "overlap.policy", "got null"},
 		{`{"policy": "skip", "limit": 0}`, "malformed", "overlap.limit", "at least 1"},
 		{`{"policy": "skip", "limit": -1}`, "malformed", "overlap.limit", "at least 1"},
@@ -122,7 +122,7 @@ func TestWhatIsNotAvailableYetIsRefusedByItsName(t *testing.T) {
 	s := start(t, 0, nil)
 	s.send("PUT", "/v1/jobs/a", echo).is(201)
 	for _, policy := range job.OverlapsToCome {
-		want := fmt.Sprintf("got %q, which is not available yet; want one of allow, skip, queue, queue_one or queue_latest", policy)
+		want := fmt.Sprintf("got %q, which is not available yet; want one of allow, skip, queue, queue_one, queue_latest, cancel or replace", policy)
 		s.wrongOverlap(fmt.Sprintf("%q", policy), "malformed", "overlap", want)
 		s.wrongOverlap(fmt.Sprintf(`{"policy": %q, "limit": 2}`, policy), "malformed", "overlap.policy", want)
 	}
@@ -183,7 +183,7 @@ func TestTheDocumentOfOverlap(t *testing.T) {
 		}
 	}
 	one := doc["PolicyOrOverlap"].OneOf
-	if len(one) != 2 || one[0].Ref != "#/components/schemas/OverlapPolicy" || one[1].Ref != "#/components/schemas/Overlap" || !slices.Equal(doc["OverlapPolicy"].Enum, []string{"allow", "skip", "queue", "queue_one", "queue_latest"}) {
+	if len(one) != 2 || one[0].Ref != "#/components/schemas/OverlapPolicy" || one[1].Ref != "#/components/schemas/Overlap" || !slices.Equal(doc["OverlapPolicy"].Enum, []string{"allow", "skip", "queue", "queue_one", "queue_latest", "cancel", "replace"}) {
 		t.Errorf("%+v, %+v", one, doc["OverlapPolicy"])
 	}
 	object := doc["Overlap"].Properties

@@ -47,7 +47,7 @@ var enums = map[string]string{
 	"schedule,request,callback":                              "RunTrigger",
 	"succeeded,failed,recovered,missed":                      "CallbackEvent",
 	"due,oldest,changed":                                     "RunOrder",
-	"allow,skip,queue,queue_one,queue_latest":                "OverlapPolicy",
+	"allow,skip,queue,queue_one,queue_latest,cancel,replace": "OverlapPolicy",
 	"priority,fifo":                                          "GateOrder",
 	"*":                                                      "IfNoneMatch",
 	"high,normal,low":                                        "Priority",

@@ -142,8 +142,20 @@ func QueueLatestOverlap(n int) JobOption {
 	return JobOption{func(def *job.Definition) { bound(def, job.Overlap{Policy: job.OverlapQueueLatest, Limit: n}) }}
 }
 
-// OverlapKey gives each value of a text with expressions a limit and a line of its own, beside [SkipOverlap], [QueueOverlap], [QueueOneOverlap] or
-// [QueueLatestOverlap]: under "${ .payload.customer }" one run of a customer waits for another of the same customer, and for no other. The expressions are jq
+// CancelOverlap lets at most n runs of a job be in progress at once, 1 to 1000. A later run has the earliest of them asked to stop, as by [Belfry.Cancel], and starts when that
+// has ended; no attempt follows it. One run waits at most: whoever waited before is [Skipped].
+func CancelOverlap(n int) JobOption {
+	return JobOption{func(def *job.Definition) { bound(def, job.Overlap{Policy: job.OverlapCancel, Limit: n}) }}
+}
+
+// ReplaceOverlap lets at most n runs of a job be in progress at once, 1 to 1000. A later run ends the earliest of them and starts at once: that one is [Cancelled], or
+// [Unknown] where it may start at most once and had. Its handler is told to stop, and whatever it returns is not kept.
+func ReplaceOverlap(n int) JobOption {
+	return JobOption{func(def *job.Definition) { bound(def, job.Overlap{Policy: job.OverlapReplace, Limit: n}) }}
+}
+
+// OverlapKey gives each value of a text with expressions a limit and a line of its own, beside [SkipOverlap], [QueueOverlap], [QueueOneOverlap],
+// [QueueLatestOverlap], [CancelOverlap] or [ReplaceOverlap]: under "${ .payload.customer }" one run of a customer waits for another of the same customer, and for no other. The expressions are jq
 // over .payload, .job, .labels and .nominal_time. Where one fails, or the value is no text, number or boolean, the run is [Failed].
 func OverlapKey(key string) JobOption {
 	return JobOption{func(def *job.Definition) { def.Overlap.Key = key }}

@@ -104,6 +104,7 @@ func build(t testing.TB, at time.Time) (*Harness, error) {
 	if err != nil {
 		return nil, err
 	}
+	dispatcher.Cancelled = hand.Cancelled
 	service, err := control.New(control.Config{Store: stored, Blobs: blobs, Dispatch: dispatcher, Now: c.Now, NewID: newID, Log: log,
 		Can: func(_ string, spec target.Spec) error { return targets.Can(spec) }, Cancelled: hand.Cancelled})
 	if err != nil {

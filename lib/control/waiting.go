@@ -364,6 +364,9 @@ func (s Standing) whyInLine() Waiting {
 	case n > 1:
 		text += fmt.Sprintf(", and %s and others are in progress", l.InTheWay[0])
 	}
+	if s.Run.Wait.Asks != "" {
+		text += ". The earliest of them is asked to stop for it"
+	}
 	if l.Closed != nil {
 		who = "belfry gate open " + l.Gate
 		if text += ". The gate is closed"; l.Closed.By != "" {

@@ -224,7 +224,7 @@ func (c *cronJob) convert(version string, meta *takeover.Object) error {
 	case "Forbid":
 		c.def.Overlap = job.Overlap{Policy: job.OverlapQueueLatest} // it starts the newest of those that were due meanwhile
 	case "Replace":
-		c.say("concurrencyPolicy Replace is not available yet: a run may start while the one before it goes on")
+		c.def.Overlap = job.Overlap{Policy: job.OverlapReplace}
 	default:
 		return fmt.Errorf("spec.concurrencyPolicy: got %q, want Allow, Forbid or Replace", policy)
 	}

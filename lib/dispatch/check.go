@@ -71,9 +71,12 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 		return repairs, fmt.Errorf("read runs: %w", err)
 	}
 	var next []timer.Timer
-	var open, heads []run.Run
-	var looks []waking // at each of heads
+	var open, heads, over []run.Run // over: workflows' runs that gave way at once, whose steps may go on
+	var looks []waking              // at each of heads
 	for _, r := range standing {
+		if r.GaveWay() && r.Headed() {
+			over = append(over, r)
+		}
 		if r.Version == 0 || r.State == run.Fenced || r.State.Ended() {
 			continue
 		}
@@ -99,6 +102,11 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	}
 	if err := d.Arm(ctx, next...); err != nil {
 		return repairs, err
+	}
+	for _, head := range over {
+		if err := d.stopStepsOf(ctx, head); err != nil {
+			return repairs, err
+		}
 	}
 	// Durable now: every run here has a later wake-up, whatever becomes of the rest.
 	// The pass's own clock is older than the leases that were renewed since: they are judged by the time of their reading.

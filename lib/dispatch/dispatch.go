@@ -14,6 +14,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 	"github.com/belfry-scheduler/belfry/lib/trace"
@@ -58,6 +59,9 @@ type Config struct {
 
 	// Lease is how long a worker holds a run without renewing; all hosts have the same. Default 30s.
 	Lease time.Duration
+
+	// Cancelled is told of runs that were ended or asked to stop: a worker of this process stops at once then, and need not wait for its next heartbeat. Default: nobody is told.
+	Cancelled func(tenant string, id run.ID)
 
 	// Callbacks are those of jobs that name none themselves; all hosts have the same. Default: none.
 	Callbacks DefaultCallbacks

@@ -63,6 +63,7 @@ type wanting struct {
 
 	entrance Entrance
 	wider    []gate.ID // where it has left places with the write by which it joined
+	given    []given   // runs that have given way to it, or were asked to
 	err      error
 }
 
@@ -92,6 +93,7 @@ func (d *Dispatcher) Enter(ctx context.Context, r run.Run, due int64, def job.De
 				d.Log.WarnContext(ctx, "who waits for a place that a run has left is not let in yet", "gate", at.String(), "error", err)
 			}
 		}
+		d.seeOff(ctx, w.given)
 		if err != nil || came != Passed {
 			return came, err
 		}
@@ -352,26 +354,36 @@ func (d *Dispatcher) gateItem(ctx context.Context, of gate.ID, beside ...store.K
 }
 
 func (d *Dispatcher) writeGate(round *gate.Round, beside ...store.Op) error {
+	_, err := d.writeGateWith(nil, round, beside...)
+	return err
+}
+
+// writeGateWith is writeGate, with what makes the room that the gate gives away, and gives the versions of that.
+func (d *Dispatcher) writeGateWith(room []store.Op, round *gate.Round, beside ...store.Op) ([]uint64, error) {
 	g := round.Gate()
 	op, err := g.Put(d.Now(), d.NewID())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if g.Version == 0 && g.Key != "" && g.ID().IsNamed() { // whoever has changed the definition since has found no gate to write: see Redefined
 		beside = append(beside, store.Op{Kind: store.Check, Key: gate.NamedKey(g.Tenant, g.Name), If: store.At(store.Item{Version: g.Def.Version})})
 	}
-	return d.writeBriefly(append([]store.Op{op}, beside...)...)
+	versions, err := d.writeBriefly(slices.Concat(room, []store.Op{op}, beside)...)
+	if err != nil {
+		return nil, err
+	}
+	return versions[:len(room)], nil
 }
 
 // writeBriefly writes once, within the time that runs wait for it. Of a write that it gives up, the outcome is unknown.
-func (d *Dispatcher) writeBriefly(ops ...store.Op) error {
+func (d *Dispatcher) writeBriefly(ops ...store.Op) ([]uint64, error) {
 	ctx, cancel := d.brief()
 	defer cancel()
-	_, err := d.Store.Write(ctx, ops...)
+	versions, err := d.Store.Write(ctx, ops...)
 	if err != nil && ctx.Err() != nil && store.AsConflict(err) == nil {
-		return fmt.Errorf("%w: %w", store.ErrUnknown, err)
+		return nil, fmt.Errorf("%w: %w", store.ErrUnknown, err)
 	}
-	return err
+	return versions, err
 }
 
 // tidy leaves out of a long gate what a cheap read shows to have ended, before the gate is written: else it would grow up to its limit.
@@ -392,8 +404,13 @@ func (d *Dispatcher) tidy(round *gate.Round) {
 
 // admit asks a gate for a run. Where it looks full, the runs of its entries are read, as many as it takes to find room.
 func (d *Dispatcher) admit(round *gate.Round, w *wanting) (gate.Verdict, error) {
+	comes := w.run
+	if !w.at.IsNamed() && w.def.Overlap.Policy.Displaces() {
+		round.Ranks()
+		comes.Wait.Rank = w.rank()
+	}
 	for {
-		verdict := round.Admit(w.run, w.units, w.limit(round), w.past)
+		verdict := round.Admit(comes, w.units, w.limit(round), w.past)
 		if verdict != gate.Full {
 			return verdict, nil
 		}

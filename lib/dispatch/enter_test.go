@@ -185,7 +185,7 @@ func TestG1_Enter(t *testing.T) {
 			dispatch.Joined, []string{"get gate", "get run#", "write gate", "get gate", "get job#", "get run#"}, 1},
 		"opened by hand, room": {1, []func(run.Run) run.Run{succeeded}, func(r run.Run) run.Run { return reopened(succeeded(r)) },
 			dispatch.Passed, []string{"get gate", "get run#", "write gate"}, 1},
-		"tried before, without a place": {1, []func(run.Run) run.Run{started}, func(r run.Run) run.Run { return started(r).HandBack(then, "", "") },
+		"tried before, without a place": {1, []func(run.Run) run.Run{started}, func(r run.Run) run.Run { return started(r).HandBack(then, "", "", run.Limits{}) },
 			dispatch.Joined, []string{"get gate", "get run#", "write gate", "get gate", "get job#", "get run#"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -67,6 +67,7 @@ func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met
 		return skip, false, err
 	}
 	round := step.round
+	skip[0].given = append(skip[0].given, step.calling.given...)
 	held := step.named() && !round.Closed() // all of them, by the pauses of their jobs
 	var ahead []run.ID
 	for i, p := range places {
@@ -91,7 +92,8 @@ func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met
 // whoWaits reads a gate and the front of its line anew, once whoever can be is let in. Of a line that is short enough to be looked through, places that are of nobody are gone by
 // then. more says that the line goes on.
 func (d *Dispatcher) whoWaits(of gate.ID, waiting, limit int) (step *letting, places []gate.Place, standing []run.Run, more bool, err error) {
-	if err := d.callIn(&calling{at: of, look: true}, waiting <= lineLook); err != nil {
+	call := &calling{at: of, look: true}
+	if err := d.callIn(call, waiting <= lineLook); err != nil {
 		return nil, nil, nil, false, err
 	}
 	round, err := d.readGate(of)
@@ -112,7 +114,7 @@ func (d *Dispatcher) whoWaits(of gate.ID, waiting, limit int) (step *letting, pl
 		}
 		line.Limit, more = limit-len(items), len(items) >= limit
 	}
-	step = &letting{Dispatcher: d, calling: &calling{at: of, look: true}, round: round}
+	step = &letting{Dispatcher: d, calling: &calling{at: of, look: true, given: call.given}, round: round}
 	places, standing, err = step.places(ctx, items)
 	return step, places, standing, more, err
 }
@@ -171,9 +173,11 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 		err = d.writeGate(round, ops...)
 	}
 	if look && (err == nil || passing(err)) {
-		if err := d.callIn(&calling{at: some[0].at, look: true}, false); err != nil {
+		call := &calling{at: some[0].at, look: true}
+		if err := d.callIn(call, false); err != nil {
 			d.Log.Warn("runs that wait are left to their checks", "gate", some[0].at.String(), "error", err)
 		}
+		some[0].given = append(some[0].given, call.given...)
 	}
 	switch conflict := store.AsConflict(err); {
 	case err == nil:

@@ -11,7 +11,8 @@ import (
 
 // replaces tells whether the run waits in the place of those that waited before it. Whoever stands at the front of a line that a pause holds skips nobody.
 func (w *wanting) replaces() bool {
-	return w.def.Overlap.Policy == job.OverlapQueueLatest && !w.past && !w.at.IsNamed()
+	policy := w.def.Overlap.Policy
+	return (policy == job.OverlapQueueLatest || policy.Displaces()) && !w.past && !w.at.IsNamed()
 }
 
 // latest has the latest of runs that found no room wait, in place of those that waited before it: these are skipped by the write by which it joins. Who is earlier than one that waits is skipped,
@@ -20,19 +21,27 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	slices.SortFunc(all, func(a, b *wanting) int { return a.place().Compare(b.place()) })
 	newest := all[len(all)-1]
 	earlier, comes := all[:len(all)-1], newest.place()
-	if round.Waiting() == 0 {
+	var step *letting
+	var places []gate.Place
+	var standing []run.Run
+	more := false
+	switch {
+	case round.Waiting() > 0:
+		if step, places, standing, more, err = d.whoWaits(newest.at, round.Waiting(), lineLook); err != nil {
+			return all, false, err
+		}
+		newest.given = append(newest.given, step.calling.given...)
+		if round = step.round; round.Waiting() == 0 {
+			return all, true, nil // they were let in, and there may be room for more
+		}
+	case newest.displaces():
+		step = &letting{Dispatcher: d, calling: &calling{at: newest.at}, round: round}
+	default:
 		again, met = d.join(round, all[len(all)-1:])
 		if len(again) == 0 && newest.entrance == Joined {
 			return d.giveWay(round, earlier, newest.run.ID), false, nil
 		}
 		return append(again, earlier...), met, nil
-	}
-	step, places, standing, more, err := d.whoWaits(newest.at, round.Waiting(), lineLook)
-	if err != nil {
-		return all, false, err
-	}
-	if round = step.round; round.Waiting() == 0 {
-		return all, true, nil // they were let in, and there may be room for more
 	}
 	var replaced []run.Run
 	stands := false // its own place, which a claim that was taken away has left
@@ -72,29 +81,50 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	if err != nil {
 		return all, false, err
 	}
-	var ops []store.Op
-	if !more {
-		joining := newest.run.Join(gate.Name(newest.run.ID.Job), comes.Rank, now)
-		round.Join(joining, stands)
-		if ops, err = round.Puts(d.Now(), d.NewID); err != nil {
+	var way displacing
+	if newest.displaces() && !more {
+		if way, err = d.displace(newest, step, now); err != nil {
 			return all, false, err
 		}
+		if len(way.later) > 0 {
+			return d.giveWay(round, all, way.later...), false, nil
+		}
+		more = way.more
 	}
-	why := round.Why(job.OverlapQueueLatest, []run.ID{inTheWay})
+	var ops []store.Op
+	switch {
+	case more:
+	case way.enters:
+		round.Enter(way.entering)
+	default:
+		joining := newest.run.Join(gate.Name(newest.run.ID.Job), comes.Rank, now)
+		joining.Wait.Asks = way.asks
+		round.Join(joining, stands)
+		ops, err = round.Puts(d.Now(), d.NewID)
+	}
+	if err != nil {
+		return all, false, err
+	}
+	why := round.Why(newest.def.Overlap.Policy, []run.ID{inTheWay})
+	ends := way.ops
 	for i, by := range replaced {
 		replaced[i] = by.Overlapping(why, now, newest.def.Kept())
 		op, err := replaced[i].Item(d.NewID())
 		if err != nil {
 			return all, false, err
 		}
-		ops = append(ops, op)
+		ends = append(ends, op)
+	}
+	if len(way.given) == 0 {
+		ops, ends = append(ops, ends...), nil
 	}
 	// Durable with this write: that the latest waits, and where, and the ends of those that waited before it. A crash here leaves it to whoever makes room, or to its check.
-	err = d.writeGate(round, append(ops, step.ops...)...)
-	if conflict := store.AsConflict(err); conflict != nil && conflict.Op == 1 && !more {
+	versions, err := d.writeGateWith(ends, round, append(ops, step.ops...)...)
+	if conflict := store.AsConflict(err); conflict != nil && (conflict.Op == 0 && len(way.given) > 0 || conflict.Op == 1 && !more && !way.enters) {
 		newest.came(Overtaken, nil)
 		return earlier, true, nil
 	}
+	newest.given = append(newest.given, way.written(versions, err)...)
 	if met, err := metOthers(err); met || err != nil {
 		return all, met, err
 	}
@@ -102,16 +132,31 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 		d.CountEnd(r)
 		d.Metrics.GateSkipped.Inc(d.countedAs(newest))
 	}
+	for range way.given {
+		d.Metrics.GateGaveWay.Inc(d.countedAs(newest))
+	}
 	d.gauge(round.Gate(), newest.def.Labels)
 	if more {
 		return all, true, nil
+	}
+	if way.enters {
+		d.Metrics.GateLetIn.Inc(d.countedAs(newest))
+		newest.came(Passed, nil)
+		return d.giveWay(round, earlier, newest.run.ID), false, nil
+	}
+	if way.asks != "" { // who has ended meanwhile found nobody to let in
+		call := &calling{at: newest.at, look: true}
+		if err := d.callIn(call, false); err != nil {
+			d.Log.Warn("a run that waits for others to stop is left to its check", "run", newest.run.ID.String(), "error", err)
+		}
+		newest.given = append(newest.given, call.given...)
 	}
 	newest.came(Joined, nil)
 	return d.giveWay(round, earlier, newest.run.ID), false, nil
 }
 
-// giveWay skips runs for a later one that waits, and gives those that nobody skips.
-func (d *Dispatcher) giveWay(round *gate.Round, earlier []*wanting, to run.ID) (spared []*wanting) {
+// giveWay skips runs for later ones, and gives those that nobody skips.
+func (d *Dispatcher) giveWay(round *gate.Round, earlier []*wanting, to ...run.ID) (spared []*wanting) {
 	var skip []*wanting
 	for _, w := range earlier {
 		if w.run.Spared() {
@@ -120,7 +165,7 @@ func (d *Dispatcher) giveWay(round *gate.Round, earlier []*wanting, to run.ID) (
 			skip = append(skip, w)
 		}
 	}
-	d.skip(round, skip, []run.ID{to})
+	d.skip(round, skip, to)
 	return spared
 }
 

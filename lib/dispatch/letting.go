@@ -62,6 +62,9 @@ func (l *letting) read() error {
 			return l.job.Broken
 		}
 	}
+	if l.round.Asks() || l.job.Def.Overlap.Policy.Displaces() {
+		l.round.Ranks()
+	}
 	if err := l.leave(ctx); err != nil {
 		return err
 	}

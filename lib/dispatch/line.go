@@ -37,6 +37,8 @@ type calling struct {
 	gone []run.Run // hold no place any more, as they stood when they did, or waited in line
 	look bool      // at all that hold places
 
+	given []given // runs that were asked to give way to one that waits
+
 	until time.Duration // by Elapsed: for how long it looks past runs that pauses hold; 0: it has seen none yet
 
 	done chan struct{}
@@ -158,6 +160,7 @@ func (d *Dispatcher) call(ctx context.Context, c *calling) error {
 	c.done = make(chan struct{})
 	d.visit(c.at, func(at *atGate) { at.calling = append(at.calling, c) })
 	<-c.done // bounded by the time-outs of the requests
+	d.seeOff(ctx, c.given)
 	if c.err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -175,6 +178,7 @@ func (d *Dispatcher) callGroup(group []*calling) {
 		all.gone, all.look = append(all.gone, c.gone...), all.look || c.look
 	}
 	err := d.callIn(&all, false)
+	group[0].given = all.given
 	for _, c := range group {
 		c.err = err
 		close(c.done)
@@ -195,9 +199,15 @@ func (d *Dispatcher) callIn(c *calling, whole bool) error {
 		step := &letting{Dispatcher: d, calling: c, whole: whole, far: far}
 		err := step.read()
 		if err == nil && step.idle() {
-			return d.sendLetIn(unsure, true)
-		}
-		if err == nil {
+			var ended bool
+			if ended, err = step.ask(); err == nil && ended { // which makes room at once
+				steps++
+				continue
+			}
+			if err == nil {
+				return d.sendLetIn(unsure, true)
+			}
+		} else if err == nil {
 			err = step.write()
 		}
 		switch {
@@ -206,7 +216,7 @@ func (d *Dispatcher) callIn(c *calling, whole bool) error {
 				return err
 			}
 			step.leaveNarrower()
-			if !step.again {
+			if !step.again && !step.mayAsk() {
 				return d.sendLetIn(unsure, true)
 			}
 			if c.gone, whole, far = nil, false, step.barren(); far {

@@ -267,7 +267,7 @@ func (d *Dispatcher) leaveWiderStill(ctx context.Context, r run.Run) error {
 		return err
 	}
 	// Durable with this write: that it holds no wider place, at any of these gates. A crash behind it leaves those that wait there to their checks.
-	if err := d.writeBriefly(append(ops, op)...); err != nil {
+	if _, err := d.writeBriefly(append(ops, op)...); err != nil {
 		return unlessOvertaken(err) // then the next check looks again
 	}
 	for _, left := range slices.SortedFunc(maps.Keys(had), gate.ID.Compare) {

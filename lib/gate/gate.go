@@ -28,6 +28,8 @@ type Gate struct {
 	Jobs  []string `cbor:"4,keyasint,omitempty"` // of a named gate: the names that its entries refer to
 	Under int64    `cbor:"5,keyasint,omitempty"` // of a named gate: the generation of the definition under which it was last written, 0 for none
 
+	Asks bool `cbor:"6,keyasint,omitempty"` // one that waits has earlier runs asked to stop; never said where nobody waits
+
 	Def Named `cbor:"-"` // of a named gate: as it was read; Version 0 where there is none
 }
 
@@ -43,6 +45,9 @@ type Entry struct {
 
 	Of    int `cbor:"5,keyasint,omitempty"` // at a named gate: which of Gate.Jobs the run is of, counted from 1
 	Units int `cbor:"6,keyasint,omitempty"` // how much of the limit it takes; 0 stands for 1
+
+	// Rank is that of the run in the order of the line, where a policy has earlier runs give way to later ones; 0 where none was asked about when the run was let in.
+	Rank int64 `cbor:"7,keyasint,omitempty"`
 
 	Job string `cbor:"-"` // that name; "" at a job's own gate
 }

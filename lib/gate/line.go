@@ -140,6 +140,7 @@ func (r *Round) Join(of run.Run, counted bool) {
 		r.gate.Waiting++
 	}
 	r.joined = append(r.joined, of)
+	r.gate.Asks = r.gate.Asks || of.Wait.Asks != ""
 }
 
 // Leave leaves out the entries of runs that hold no place any more, in the opening and the claim in which they are given. It tells whether there
@@ -197,7 +198,7 @@ func (r *Round) Begins(first Place, more bool) {
 	if more {
 		r.gate.Front, r.gate.Waiting = first.Rank, max(1, r.gate.Waiting)
 	} else {
-		r.gate.Front, r.gate.Waiting = 0, 0
+		r.gate.Front, r.gate.Waiting, r.gate.Asks = 0, 0, false
 	}
 }
 

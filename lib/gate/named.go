@@ -111,6 +111,9 @@ func capped(units, limit int) int {
 // entryOf is the entry of a run that is let in, and takes so many units.
 func (r *Round) entryOf(of run.Run, units int) Entry {
 	e := Entry{Nominal: of.ID.Nominal, Random: of.ID.Random, Opening: of.Opening, Generation: of.Generation}
+	if r.ranks {
+		e.Rank = of.Wait.Rank
+	}
 	if r.gate.ID().IsNamed() {
 		e.Job = of.ID.Job
 		if units > 1 {

@@ -27,6 +27,9 @@ type Round struct {
 	sure    int     // so many of the entries, from the first on, were seen to hold a place since the gate was read
 	entered []Entry // in this round
 	joined  []run.Run
+
+	ranks bool      // entries are to say how their runs are ranked
+	seen  []run.Run // of the entries that are sure, where they are ranked: their runs as they were seen
 }
 
 // Begin begins a round. What it comes to is decided by the definition with which a named gate was read, if it was.
@@ -86,6 +89,9 @@ func (r *Round) remove(at int) {
 	r.gate.Entries = slices.Delete(r.gate.Entries, at, at+1)
 	if at < r.sure {
 		r.sure--
+		if r.ranks {
+			r.seen = slices.Delete(r.seen, at, at+1)
+		}
 	}
 }
 
@@ -106,6 +112,9 @@ func (r *Round) Learn(standing []run.Run) {
 	for i, of := range standing {
 		if e := r.gate.Entries[r.sure+i]; r.gate.held(e, of) {
 			kept = append(kept, e)
+			if r.ranks {
+				r.seen = append(r.seen, of)
+			}
 		}
 	}
 	r.gate.Entries = slices.Replace(r.gate.Entries, r.sure, r.sure+len(standing), kept...)
@@ -158,7 +167,7 @@ func (r *Round) Shed(standing []run.Run) {
 			kept = append(kept, e)
 		}
 	}
-	r.gate.Entries, r.sure = kept, 0
+	r.gate.Entries, r.sure, r.seen = kept, 0, nil
 }
 
 // held tells whether the entry's run, as it stands, holds the place. Who waits at another gate keeps the places that it was given on the way there. It will go on from
@@ -229,7 +238,7 @@ func (r *Round) Gate() Gate {
 }
 
 // Why says what was in the way of a run that is skipped by its job's policy: those that are in progress, or those that wait before it, where room
-// is theirs. Under queue_latest it is the later one that waits in its place, and nobody else. At a closed gate it is those that wait: nobody in progress
+// is theirs. Under queue_latest, cancel and replace it is the later one that takes its place, and nobody else. At a closed gate it is those that wait: nobody in progress
 // there is in the way.
 func (r *Round) Why(policy job.OverlapPolicy, waiting []run.ID) run.Why {
 	why := run.Why{Code: run.WhyOverlap, Gate: r.gate.Name, Policy: string(policy)}
@@ -240,7 +249,7 @@ func (r *Round) Why(policy job.OverlapPolicy, waiting []run.ID) run.Why {
 	switch {
 	case r.Closed():
 		why.Code, holders = run.WhyClosed, nil
-	case policy == job.OverlapQueueLatest:
+	case policy == job.OverlapQueueLatest, policy.Displaces():
 		holders = nil
 	case policy == job.OverlapQueue, policy == job.OverlapAllow, policy == "":
 		why.Code = run.WhyFull

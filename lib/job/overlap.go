@@ -22,19 +22,24 @@ const (
 	OverlapQueue       OverlapPolicy = "queue"        // it waits its turn, unless too many do: then it is skipped
 	OverlapQueueOne    OverlapPolicy = "queue_one"    // it waits where nobody does, and is skipped otherwise
 	OverlapQueueLatest OverlapPolicy = "queue_latest" // it waits, and whoever waited is skipped: of all that wait, the latest stays
+	OverlapCancel      OverlapPolicy = "cancel"       // the earliest is asked to stop, and it starts when that has ended; whoever waited is skipped
+	OverlapReplace     OverlapPolicy = "replace"      // the earliest is ended at once, and it starts
 )
 
 // OverlapsToCome are the policies that a later version has.
-var OverlapsToCome = []OverlapPolicy{"strict", "cancel", "replace"}
+var OverlapsToCome = []OverlapPolicy{"strict"}
 
 // overlapPolicies are those that there are.
-var overlapPolicies = []OverlapPolicy{OverlapAllow, OverlapSkip, OverlapQueue, OverlapQueueOne, OverlapQueueLatest}
+var overlapPolicies = []OverlapPolicy{OverlapAllow, OverlapSkip, OverlapQueue, OverlapQueueOne, OverlapQueueLatest, OverlapCancel, OverlapReplace}
 
 // limits tells whether the name of the policy alone is a limit of one.
 func (p OverlapPolicy) limits() bool { return p != OverlapAllow && slices.Contains(overlapPolicies, p) }
 
+// Displaces tells whether a run makes earlier ones that are in progress give way to it.
+func (p OverlapPolicy) Displaces() bool { return p == OverlapCancel || p == OverlapReplace }
+
 // waiting says how many wait under policies that leave nothing to choose.
-var waiting = map[OverlapPolicy]string{OverlapSkip: "no run waits", OverlapQueueOne: "one run waits", OverlapQueueLatest: "one run waits"}
+var waiting = map[OverlapPolicy]string{OverlapSkip: "no run waits", OverlapQueueOne: "one run waits", OverlapQueueLatest: "one run waits", OverlapCancel: "one run waits", OverlapReplace: "no other run waits"}
 
 // The bounds of Overlap.Limit and Overlap.MaxWaiting.
 const (
@@ -47,7 +52,7 @@ const (
 // Overlap bounds how many runs of a job are in progress at once. The zero value bounds nothing. In JSON it is the name of the policy, or an
 // object with the policy and its limits.
 type Overlap struct {
-	Policy OverlapPolicy `json:"policy,omitempty" cbor:"1,keyasint,omitempty" enum:"allow,skip,queue,queue_one,queue_latest" doc:"what becomes of a run that is one too many: under allow it starts all the same, or waits where a limit is given; under skip it is skipped; under queue it waits its turn; under queue_one it waits where no other does, else it is skipped; under queue_latest it waits, and the one that waited before is skipped"`
+	Policy OverlapPolicy `json:"policy,omitempty" cbor:"1,keyasint,omitempty" enum:"allow,skip,queue,queue_one,queue_latest,cancel,replace" doc:"what becomes of a run that is one too many: under allow it starts all the same, or waits where a limit is given; under skip it is skipped; under queue it waits its turn; under queue_one it waits where no other does, else it is skipped; under queue_latest it waits, and the one that waited before is skipped; under cancel the earliest in progress is asked to stop, and it starts when that has ended; under replace the earliest in progress is ended at once, and it starts"`
 	Limit  int           `json:"limit,omitempty" cbor:"2,keyasint,omitempty" minimum:"1" maximum:"1000" doc:"how many runs of the job may be in progress at once: under allow any number by default, under the others 1"`
 
 	// MaxWaiting is how many may wait, before the next is skipped: under queue, DefaultMaxWaiting where none is given; under allow with a limit, any number.
@@ -162,7 +167,7 @@ func checkKey(field, text string) error {
 }
 
 func (o Overlap) refusePolicy() error {
-	const known = "allow, skip, queue, queue_one or queue_latest"
+	const known = "allow, skip, queue, queue_one, queue_latest, cancel or replace"
 	for _, p := range OverlapsToCome {
 		if o.Policy == p {
 			return invalid.Field("overlap.policy", string(o.Policy), known+"; this one is not available yet")

@@ -221,7 +221,7 @@ func (h *Held) callOff(ctx context.Context, blind error) {
 	if blind != nil {
 		h.desk.unwell(ctx, *h.started, "look at the job", blind)
 		h.next = verdict{again: blindFor << min(h.started.Attempt, 5)}
-		outcome, change = run.OutcomeHandedBack, func(r run.Run, now int64) run.Run { return r.HandBack(now, "its job could not be read", "") }
+		outcome, change = run.OutcomeHandedBack, func(r run.Run, now int64) run.Run { return r.HandBack(now, "its job could not be read", "", limits) }
 	}
 	ctx = context.WithoutCancel(ctx) // conclude has a bound of its own
 	if _, err := h.conclude(ctx, outcome, change, nil); err != nil {
@@ -355,7 +355,7 @@ func (h *Held) change(e worker.End, k kept) func(run.Run, int64) run.Run {
 		if e.Cause != "" {
 			h.next = later
 		}
-		return func(r run.Run, now int64) run.Run { return r.HandBack(now, e.Cause, k.log) }
+		return func(r run.Run, now int64) run.Run { return r.HandBack(now, e.Cause, k.log, limits) }
 	default:
 		return func(r run.Run, now int64) run.Run {
 			return r.Logged(k.log).Crash(now, e.Cause, limits)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/record"
@@ -104,6 +105,9 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 	if r.Version != 0 && r.State == 0 {
 		return nil, nil, elsewhere // a record that this process cannot read: a newer one may
 	}
+	if r.Waits() && r.Wait.Asks != "" && d.Dispatch.LetIn(ctx, gate.Of(r)) != nil { // whoever had it join may have died before it asked others to stop
+		return nil, nil, shortly
+	}
 	if err := found(ctx, d.Dispatch, r); dispatch.Unreadable(err) { // whoever wrote this may have died before
 		return nil, nil, d.unreadable(ctx, r, m, err)
 	} else if err != nil {
@@ -179,7 +183,7 @@ func (d *Desk) takeOver(ctx context.Context, r run.Run, edition *job.Edition, no
 		if !limits.AtMostOnce {
 			// The answer of its start was lost, and nothing was called. No worker died of it, so none is counted.
 			outcome = run.OutcomeHandedBack
-			change = func(r run.Run) run.Run { return r.HandBack(now, "", "") }
+			change = func(r run.Run) run.Run { return r.HandBack(now, "", "", limits) }
 			break
 		}
 		fallthrough

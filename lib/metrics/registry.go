@@ -39,6 +39,7 @@ type Registry struct {
 
 	GateLetIn   *Counter   // gate; see Gate
 	GateSkipped *Counter   // gate; see Gate
+	GateGaveWay *Counter   // gate; see Gate
 	GateWait    *Histogram // gate; see Gate
 
 	// As the process saw them last, of the gates that have series of their own: gate.
@@ -128,6 +129,7 @@ func New() *Registry {
 	gates := Label{Name: "gate", Values: []string{OwnGates}, Met: &r.gates}
 	r.GateLetIn = r.counter("belfry_gate_let_in_total", "Runs that were let in at a gate, which were then in progress there.", gates)
 	r.GateSkipped = r.counter("belfry_gate_skipped_total", "Runs that were skipped at a gate, because as many were in progress or waited as it allows, or it was closed and as many waited.", gates)
+	r.GateGaveWay = r.counter("belfry_gate_gave_way_total", "Runs in progress at a gate that were ended for a later one, or asked to stop.", gates)
 	r.GateWait = r.histogram("belfry_gate_wait_seconds", "How long runs have waited in line at a gate that were let in.",
 		[]time.Duration{
 			100 * time.Millisecond, time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute,
@@ -136,7 +138,7 @@ func New() *Registry {
 	own := Label{Name: "gate", Met: &r.gates}
 	r.GateWaiting = r.gauge("belfry_gate_waiting", "Runs that wait in line at a gate, as this process saw it last.", own)
 	r.GateInProgress = r.gauge("belfry_gate_in_progress", "Runs that are in progress at a gate, as this process saw it last.", own)
-	for _, f := range []*Family{&r.GateLetIn.family, &r.GateSkipped.family, &r.GateWait.family, &r.GateWaiting.family, &r.GateInProgress.family} {
+	for _, f := range []*Family{&r.GateLetIn.family, &r.GateSkipped.family, &r.GateGaveWay.family, &r.GateWait.family, &r.GateWaiting.family, &r.GateInProgress.family} {
 		f.Detail = true
 	}
 	// The label is not "job": under that name Prometheus has whom it asked.

@@ -140,7 +140,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if n.Dispatch, err = dispatch.New(dispatch.Config{
 		Store: cfg.Store, Book: job.NewBook(cfg.Store, job.Compile), Queues: cfg.Queues, Owners: cfg.Elsewhere, Longest: cfg.Longest, Layout: layout,
 		Now: cfg.Now, Elapsed: cfg.Elapsed, NewID: cfg.NewID, Log: cfg.Log, LookAhead: cfg.LookAhead, Lease: cfg.Lease, CatchUpRate: cfg.CatchUpRate,
-		Metrics: cfg.Metrics, Tracer: cfg.Tracer, Callbacks: cfg.Callbacks, Blobs: cfg.Blobs,
+		Metrics: cfg.Metrics, Tracer: cfg.Tracer, Callbacks: cfg.Callbacks, Blobs: cfg.Blobs, Cancelled: n.cancelled,
 	}); err != nil {
 		return nil, err
 	}
@@ -187,14 +187,17 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 			}
 			return nil // who serves it comes and goes, and what nobody can run waits for who can
 		},
-		Cancelled: func(tenant string, id run.ID) {
-			for _, w := range n.workers {
-				w.Cancelled(tenant, id)
-			}
-		},
-		LiveLog: n.liveLog(),
+		Cancelled: n.cancelled,
+		LiveLog:   n.liveLog(),
 	})
 	return n, err
+}
+
+// cancelled has the worker of this process that runs it look whether a run is to stop.
+func (n *Node) cancelled(tenant string, id run.ID) {
+	for _, w := range n.workers {
+		w.Cancelled(tenant, id)
+	}
 }
 
 // liveLog gives what finds the log of an attempt under way: in this process, from a worker that calls it, or by the store that both are on.

@@ -218,6 +218,7 @@ func OlderError(text string) string { return cut(text, olderError) }
 // Succeed ends the run with its result.
 func (r Run) Succeed(now int64, result Ref, log string, l Limits) Run {
 	r.Result = result
+	r.Why = Why{} // it was asked to give way, and was done before
 	return r.Logged(log).closeAttempt(now, OutcomeSucceeded, "").end(Succeeded, now, "", l)
 }
 
@@ -253,13 +254,16 @@ func (r Run) Fail(now int64, f Failure, l Limits) Run {
 }
 
 // HandBack returns a run whose attempt has come to nothing by no fault of it, since its worker is being stopped, or could not begin the call: it
-// is queued again, and the attempt counts neither as a failure nor as a crash. At most once only where its target was not called.
-// why is for people, "" where the worker is being stopped.
-func (r Run) HandBack(now int64, why, log string) Run {
+// is queued again, and the attempt counts neither as a failure nor as a crash. At most once only where its target was not called. Where a cancel was asked for, no
+// attempt follows. why is for people, "" where the worker is being stopped.
+func (r Run) HandBack(now int64, why, log string, l Limits) Run {
 	if why == "" {
 		why = "worker stopped"
 	}
 	r = r.Logged(log).closeAttempt(now, OutcomeHandedBack, why)
+	if r.Cancel {
+		return r.end(Cancelled, now, r.Reason, l)
+	}
 	r.State, r.Worker, r.Lease = Queued, "", 0
 	return r
 }
@@ -293,7 +297,7 @@ func (r Run) AskCancel(now int64, reason string, retention time.Duration) (Run, 
 		if !r.Overdue { // why it ends is known by then
 			r.Reason = cut(reason, maxReasonSize)
 		}
-		r.Cancel = true
+		r.Cancel, r.Why = true, Why{}
 		return r, true
 	}
 	return r, false
@@ -353,7 +357,7 @@ func (r Run) Join(gate string, rank, now int64) Run {
 // LetIn ends a wait in line: the run holds its place, and may start.
 func (r Run) LetIn(now int64) Run {
 	r.Wait.Gate, r.Wait.LetIn, r.Placed = "", now, true
-	r.Wait.Ahead, r.Wait.Units, r.Wait.Key = 0, 0, ""
+	r.Wait.Ahead, r.Wait.Units, r.Wait.Key, r.Wait.Asks = 0, 0, "", ""
 	return r
 }
 
@@ -430,6 +434,8 @@ func (r Run) Overlapping(why Why, now int64, retention time.Duration) Run {
 		reason = "another run of the job waited already"
 	case why.Policy == string(job.OverlapQueueLatest):
 		reason = "a later run of the job waits in its place"
+	case job.OverlapPolicy(why.Policy).Displaces():
+		reason = laterCame
 	}
 	return r.end(Skipped, now, reason, Limits{Retention: retention})
 }
@@ -437,6 +443,43 @@ func (r Run) Overlapping(why Why, now int64, retention time.Duration) Run {
 // Spared tells whether no gate skips the run: it has had an attempt, or somebody asked for it to be opened again, which left a reason. That of a
 // missed fire is another one.
 func (r Run) Spared() bool { return r.Attempt > 0 || r.Reason != "" && r.Reason != CaughtUp }
+
+// laterCame is the reason of a run that has given way to a later one of its job.
+const laterCame = "a later run of the job takes its place"
+
+// ByHand tells whether somebody asked for the run to be opened again, where its job bounds how many are in progress: whatever the policy, it gives way to nobody.
+func (r Run) ByHand() bool { return r.Opening != 0 && r.Reason != CaughtUp }
+
+// GiveWay asks the run to stop for a later one, which why names: what has not started ends at once, and a running attempt is the last one. False where the run has ended,
+// or was asked to stop before.
+func (r Run) GiveWay(why Why, now int64, retention time.Duration) (Run, bool) {
+	if r.Cancel && r.State == Running {
+		return r, false
+	}
+	next, ok := r.AskCancel(now, laterCame, retention)
+	if ok {
+		next.Why = why
+	}
+	return next, ok
+}
+
+// Replaced ends the run at once for a later one, which why names: nothing that its worker writes after that counts.
+func (r Run) Replaced(why Why, now int64, l Limits) Run {
+	state := Cancelled
+	if r.State == Running && !r.Heads() {
+		if l.AtMostOnce {
+			state = Unknown
+		}
+		r = r.closeAttempt(now, OutcomeCancelled, laterCame)
+	}
+	r.Why = why
+	return r.end(state, now, laterCame, l)
+}
+
+// GaveWay tells whether the run has ended at once for a later one of its job.
+func (r Run) GaveWay() bool {
+	return (r.State == Cancelled || r.State == Unknown) && r.Why.Policy == string(job.OverlapReplace)
+}
 
 // Unkeyed ends a run that is due whose key cannot be told, for good: reason says why.
 func (r Run) Unkeyed(now int64, reason string, retention time.Duration) Run {

@@ -22,7 +22,7 @@ func TestStartBy(t *testing.T) {
 			t.Errorf("%d ms on: expired %v", at-due, !want)
 		}
 	}
-	if started := r.Start("w", due+1000, time.Minute); started.StartBy != 0 || started.HandBack(due+2000, "", "").Expired(due+lasts+1) {
+	if started := r.Start("w", due+1000, time.Minute); started.StartBy != 0 || started.HandBack(due+2000, "", "", run.Limits{}).Expired(due+lasts+1) {
 		t.Errorf("an attempt leaves its time, %+v", started)
 	}
 	ended := r.Expire(due+lasts+1, time.Hour)

@@ -141,6 +141,7 @@ func (w *Wait) writeFields(to *record.Writer, number uint8) {
 	to.Int(5, w.Ahead)
 	to.Int(6, int64(w.Units))
 	to.Text(7, w.Key)
+	to.Text(8, w.Asks)
 	to.Close(outer)
 }
 
@@ -350,6 +351,8 @@ func (w *Wait) readFields(s *record.Scanner) {
 			w.Units = int(s.Int())
 		case 7:
 			w.Key = string(s.Text())
+		case 8:
+			w.Asks = string(s.Text())
 		default:
 			s.Fail()
 		}

@@ -73,7 +73,7 @@ func TestWhoIsNeverSkipped(t *testing.T) {
 	}{
 		"claimed":              {fresh, false},
 		"makes up for a fire":  {late, false},
-		"handed back":          {fresh.Start("w", 1000, time.Second).HandBack(1001, "stopped", ""), true},
+		"handed back":          {fresh.Start("w", 1000, time.Second).HandBack(1001, "stopped", "", run.Limits{}), true},
 		"its worker died":      {fresh.Start("w", 1000, time.Second).Crash(1001, "lease", run.Limits{MaxCrashes: 3}), true},
 		"waits for a retry":    {fresh.Start("w", 1000, time.Second).Fail(1001, run.Failure{NextAt: 2000}, run.Limits{MaxFailures: 3}), true},
 		"skipped, and retried": {fresh.Overlapping(why, 1000, time.Hour).Reopen(2, 0, "retried on request"), true},

@@ -132,7 +132,8 @@ type Run struct {
 	// bounded nothing before and after. A place at a gate that the run took in an earlier opening is not its own any more.
 	Opening uint64 `cbor:"28,keyasint,omitempty"`
 
-	Why Why `cbor:"29,keyasint,omitzero"` // of a Skipped run that no missed fires are behind: what was in its way
+	// Why says of a Skipped run that no missed fires are behind what was in its way, and of one that has given way to a later run, or was asked to, by which policy and to whom.
+	Why Why `cbor:"29,keyasint,omitzero"`
 
 	Wait Wait `cbor:"30,keyasint,omitzero"` // of a Queued run that waits in the line of a gate, or has waited there
 
@@ -236,13 +237,13 @@ type Ref struct {
 	Cut    bool   `cbor:"4,keyasint,omitempty"` // only the beginning was kept
 }
 
-// Why says what a run was skipped for.
+// Why says what a run was skipped for, or for whom it has given way.
 type Why struct {
 	Code     string   `cbor:"1,keyasint,omitempty"` // WhyOverlap, WhyFull, WhyClosed or WhyExpired, beside which stands nothing
 	Gate     string   `cbor:"2,keyasint,omitempty"` // its name: job:NAME for a job's own
 	Key      string   `cbor:"5,keyasint,omitempty"` // at a named gate: of which value, as gate.KeyOf gives it; "" where it is that of all
 	Policy   string   `cbor:"3,keyasint,omitempty"` // by which it was skipped, as the job says it, such as skip
-	InTheWay []string `cbor:"4,keyasint,omitempty"` // IDs of the runs that were in progress, those that entered first, and that waited; under queue_latest the later one that waits in its place; at most MaxInTheWay
+	InTheWay []string `cbor:"4,keyasint,omitempty"` // IDs of the runs that were in progress, those that entered first, and that waited; under queue_latest, cancel and replace the later one that takes its place; at most MaxInTheWay
 }
 
 // Wait is a run's wait in the line of a gate, and what is left of it until the run starts. All times are Unix ms.
@@ -260,6 +261,8 @@ type Wait struct {
 	Units int   `cbor:"6,keyasint,omitempty"` // how much of the limit of a named gate it wants; 0 stands for 1
 
 	Key string `cbor:"7,keyasint,omitempty"` // at a named gate: of which value, as gate.KeyOf gives it; "" where it is that of all
+
+	Asks string `cbor:"8,keyasint,omitempty"` // the policy by which it asks earlier runs that are in progress to stop, such as cancel; "" where it asks nobody
 }
 
 // IsZero tells whether the run has neither waited, nor a rank of its own.

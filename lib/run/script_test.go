@@ -89,7 +89,7 @@ func (p *player) play(t *testing.T, words []string) []string {
 	case "give_up":
 		p.r = p.r.GiveUp(p.now, "no worker could start it", limits)
 	case "hand_back":
-		p.r = p.r.HandBack(p.now, "", "")
+		p.r = p.r.HandBack(p.now, "", "", Limits{})
 	case "cancel":
 		p.r, ok = p.r.AskCancel(p.now, "no longer needed", retention)
 	case "cancelled":

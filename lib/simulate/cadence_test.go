@@ -42,6 +42,9 @@ func (row peerRow) away(t *testing.T, cron string, from, last time.Time, catchUp
 	return fired, missed(r)
 }
 
+// cadenceOverlap has Cadence's policies as Belfry has them.
+var cadenceOverlap = map[string]string{"SKIP_NEW": "skip", "CONCURRENT": "skip", "CANCEL_PREVIOUS": "cancel", "TERMINATE_PREVIOUS": "replace"}
+
 func TestCadenceSchedules(t *testing.T) {
 	rows := peerRows(t, "cadence-catchup.json")
 	not := map[string]string{"unpause_catch_up-5": "the budget of one pass, which Belfry has as a pace"}
@@ -54,7 +57,7 @@ func TestCadenceSchedules(t *testing.T) {
 			not[row.ID] = "its store fails in between; Belfry's own simulation has stores that fail"
 		case row.Trigger == "backfill":
 			not[row.ID] = "backfills are not built yet"
-		case row.Overlap != "SKIP_NEW" && row.Overlap != "CONCURRENT":
+		case cadenceOverlap[row.Overlap] == "":
 			not[row.ID] = "this policy is not built yet"
 		}
 	}
@@ -104,7 +107,7 @@ func TestCadenceSchedules(t *testing.T) {
 			}
 			return fmt.Sprintf("%d fired", len(r.Runs)), fmt.Sprintf("%s fired", row.Expect.Fired)
 		case "fire":
-			limit := 1
+			limit, ended := 1, 0
 			if row.Overlap == "CONCURRENT" {
 				limit = row.Limit
 			}
@@ -114,13 +117,19 @@ func TestCadenceSchedules(t *testing.T) {
 				outcomes = append(outcomes, map[string]map[string]any{"running": {"never": true}, "closed": {"takes": "1s"}}[tracked.State])
 			}
 			r, err := played(t, document{"start": "2026-01-15T09:59:00Z", "until": "1m", "script": script, "outcomes": map[string]any{"job": append(outcomes, map[string]any{"takes": "1s"})},
-				"jobs": map[string]any{"job": map[string]any{"schedule": map[string]any{"cron": "0 * * * *"}, "target": anyHandler, "timeout": "1h", "overlap": map[string]any{"policy": "skip", "limit": limit}}}})
+				"jobs": map[string]any{"job": map[string]any{"schedule": map[string]any{"cron": "0 * * * *"}, "target": anyHandler, "timeout": "1h", "overlap": map[string]any{"policy": cadenceOverlap[row.Overlap], "limit": limit}}}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			at := time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)
 			started, skipped := nominal(r, at.Add(-time.Second), at)
-			return fmt.Sprintf("%d started, %d skipped", len(started), len(skipped)), fmt.Sprintf("%d started, %d skipped", *row.Expect.Started, *row.Expect.Skipped)
+			for _, one := range r.Runs {
+				if one.As != nil && one.State == "cancelled" {
+					ended++
+				}
+			}
+			return fmt.Sprintf("%d started, %d skipped, %d ended", len(started), len(skipped), ended),
+				fmt.Sprintf("%d started, %d skipped, %d ended", *row.Expect.Started, *row.Expect.Skipped, row.Expect.Terminated+row.Expect.CancelAsked)
 		}
 		t.Fatalf("kind %s", row.Kind)
 		return "", ""

@@ -368,8 +368,8 @@ func (l *ledger) noteStep(of *account, r run.Run) {
 	}
 }
 
-// stops tells whether an attempt is under way that is to stop.
-func stops(r run.Run) bool { return r.Cancel && r.State == run.Running }
+// stops tells whether an attempt is under way that is to stop, or whose run was ended.
+func stops(r run.Run) bool { return r.Cancel && r.State == run.Running || r.GaveWay() }
 
 // noteResult counts a result that was written. How large one is that stands in a blob, the player is to find out.
 func (l *ledger) noteResult(before, now run.Ref) {

@@ -55,26 +55,28 @@ type peerRow struct {
 	temporalRow
 
 	Expect struct {
-		Create   *int
-		Requeue  *float64 `json:"requeue_after_s"`
-		Error    bool
-		Due      *string
-		Recent   *time.Time
-		Missed   json.RawMessage // instants, or none, few or many
-		Next     *time.Time
-		Fired    json.RawMessage // instants, or a number
-		Skipped  *int
-		Started  *int
-		FiredN   *int            `json:"fired_counter"`
-		SkippedN *int            `json:"skipped_counter"`
-		Nominal  string          `json:"nominal_text"`
-		Buffered json.RawMessage // a number, or whether
-		Result   json.RawMessage // for each that is submitted, or an error
-		After    []maestroInstance
-		MayStart *int  `json:"may_start_count"`
-		Starting []int `json:"may_start"` // where MayStart does not say how many
-		Valid    bool
-		Parallel int `json:"concurrency"`
+		Create      *int
+		Requeue     *float64 `json:"requeue_after_s"`
+		Error       bool
+		Due         *string
+		Recent      *time.Time
+		Missed      json.RawMessage // instants, or none, few or many
+		Next        *time.Time
+		Fired       json.RawMessage // instants, or a number
+		Skipped     *int
+		Started     *int
+		Terminated  int
+		CancelAsked int             `json:"cancel_asked"`
+		FiredN      *int            `json:"fired_counter"`
+		SkippedN    *int            `json:"skipped_counter"`
+		Nominal     string          `json:"nominal_text"`
+		Buffered    json.RawMessage // a number, or whether
+		Result      json.RawMessage // for each that is submitted, or an error
+		After       []maestroInstance
+		MayStart    *int  `json:"may_start_count"`
+		Starting    []int `json:"may_start"` // where MayStart does not say how many
+		Valid       bool
+		Parallel    int `json:"concurrency"`
 		temporalExpect
 	}
 }

@@ -67,7 +67,7 @@ type temporalEvent struct {
 
 // temporalOverlap is a policy of Temporal's as Belfry has it; nil for one that it has not.
 func temporalOverlap(policy string) map[string]any {
-	name := map[string]string{"SKIP": "skip", "UNSPECIFIED": "skip", "BUFFER_ONE": "queue_one", "BUFFER_ALL": "queue", "ALLOW_ALL": "allow"}[policy]
+	name := map[string]string{"SKIP": "skip", "UNSPECIFIED": "skip", "BUFFER_ONE": "queue_one", "BUFFER_ALL": "queue", "ALLOW_ALL": "allow", "CANCEL_OTHER": "cancel", "TERMINATE_OTHER": "replace"}[policy]
 	if name == "" {
 		return nil
 	}
@@ -130,7 +130,13 @@ func (row peerRow) timeline(t *testing.T) (got, want string) {
 		starts = append(starts, rfc(*e.Nominal)+" at "+rfc(e.T))
 		switch {
 		case e.Ends != nil:
-			outcomes = append(outcomes, map[string]any{"takes": e.Ends.Sub(e.T).String()})
+			outcome := map[string]any{"takes": e.Ends.Sub(e.T).String()}
+			for _, asked := range row.Events {
+				if asked.Event == "cancel_asked" && asked.Of.Equal(*e.Nominal) {
+					outcome["stops_after"] = e.Ends.Sub(asked.T).String()
+				}
+			}
+			outcomes = append(outcomes, outcome)
 		case i < len(row.starts())-1: // of which nothing is said, but that it is in nobody's way
 			outcomes = append(outcomes, map[string]any{"takes": "1s"})
 		default:
@@ -304,7 +310,9 @@ func TestTemporalSchedules(t *testing.T) {
 		}
 	}
 	otherwise := map[string]string{
-		"e2e-06": "0 runs",
+		"e2e-06":             "0 runs",
+		"buffer-10":          "starts [7], waits []",
+		"timeline-terminate": "[2022-06-01T00:15:00Z at 2022-06-01T00:15:00Z 2022-06-01T01:10:00Z at 2022-06-01T01:10:00Z], 0 refused",
 	}
 	agrees(t, rows, not, otherwise, func(t *testing.T, row peerRow) (got, want string) {
 		switch row.Kind {

@@ -48,7 +48,7 @@ func (d GateDefinition) Called(name string) error {
 type Gate struct {
 	Name       string `json:"name" example:"job:daily-report" doc:"job:NAME is a job's own"`
 	Job        string `json:"job,omitempty" doc:"of a job's own gate: the job"`
-	Policy     string `json:"policy,omitempty" enum:"allow,skip,queue,queue_one,queue_latest" doc:"of a job's own gate: what becomes of a run that finds no room, as the job says it"`
+	Policy     string `json:"policy,omitempty" enum:"allow,skip,queue,queue_one,queue_latest,cancel,replace" doc:"of a job's own gate: what becomes of a run that finds no room, as the job says it"`
 	Limit      int    `json:"limit" doc:"how many units may be in progress at once; at a job's own gate each run is one"`
 	MaxWaiting *int   `json:"max_waiting,omitempty" doc:"how many may wait before the next is skipped; none where any number may"`
 	Order      string `json:"order,omitempty" enum:"priority,fifo" doc:"of a gate that has a name of its own: who is let in first"`

@@ -128,13 +128,13 @@ type ReleaseRequest struct {
 	Reason string `json:"reason,omitempty" maxLength:"200" doc:"for people; it is shown with the run"`
 }
 
-// Why says what a run was skipped for.
+// Why says what a run was skipped for, or for whom it has given way.
 type Why struct {
-	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; full: besides, as many waited as max_waiting allows; closed: the gate was closed, and as many waited as it lets wait; expired: it had not started within expires_after, and the other fields are empty"`
+	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; under cancel and replace a later one takes its place, also of a run that was in progress; full: besides, as many waited as max_waiting allows; closed: the gate was closed, and as many waited as it lets wait; expired: it had not started within expires_after, and the other fields are empty"`
 	Gate     string   `json:"gate" example:"job:daily-report" doc:"where it was skipped: job:NAME is the job's own limit, and any other name that of a gate which jobs share"`
 	Key      string   `json:"key,omitempty" example:"acme" doc:"where the run passes the gate by a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
 	Policy   string   `json:"policy" example:"skip" doc:"of the gate, as the job says it; empty at a gate which jobs share"`
-	InTheWay []string `json:"in_the_way" doc:"IDs of the runs that were in progress, and of those that waited, at most 10; under queue_latest, of the later run that took its place"`
+	InTheWay []string `json:"in_the_way" doc:"IDs of the runs that were in progress, and of those that waited, at most 10; under queue_latest, cancel and replace, of the later run that takes its place"`
 	Text     string   `json:"text" example:"daily-report~0mi4lf3k0 was in progress (overlap: skip)" doc:"a clause for people, as after: it was skipped, since"`
 }
 
@@ -172,7 +172,7 @@ func (w *Why) clause(reason string) string {
 		return fmt.Sprintf("the gate was closed, and nobody may wait there (gate: %s)", at)
 	case w.Code == "closed":
 		return fmt.Sprintf("the gate was closed, and %s waited, as many as may (gate: %s)", runs, at)
-	case w.Policy == string(job.OverlapQueueLatest):
+	case w.Policy == string(job.OverlapQueueLatest), job.OverlapPolicy(w.Policy).Displaces():
 		return fmt.Sprintf("%s came later and took its place (%s: %s)", runs, w.Code, policy)
 	case w.Policy == string(job.OverlapQueueOne):
 		return fmt.Sprintf("another run of the job waited already, and in its way %s %s (%s: %s)", were, runs, w.Code, policy)

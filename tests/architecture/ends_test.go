@@ -22,6 +22,7 @@ var enders = map[string]struct{ ends, without string }{
 	"lib/control/settle.go":    {"runs on demand of a job that was deleted, and whose name is used again", "the edit that settles lets in, in edit.go"},
 	"lib/dispatch/check.go":    {ends: "attempts whose lease is over"},
 	"lib/dispatch/deleted.go":  {"fires of a deleted job that have not started", "the delete that ends them sees to the line, in edit.go"},
+	"lib/dispatch/displace.go": {ends: "runs that give way to a later one, and steps of those"},
 	"lib/dispatch/full.go":     {"runs that find no room at their gate", "they have never entered it, and enter.go tells the gates before it"},
 	"lib/dispatch/latest.go":   {"runs that wait, in whose place a later one waits", "they hold no place"},
 	"lib/dispatch/fires.go":    {"fires of a deleted job, and fires that were missed", "they hold no place"},
@@ -38,7 +39,7 @@ var enders = map[string]struct{ ends, without string }{
 var hooks = map[string]int{"Left": 2, "left": 3, "found": 3}
 
 // ending are the methods of run.Run that may give it an end. Skip has a namesake with fewer arguments.
-var ending = map[string]int{"Succeed": 4, "Fail": 3, "Crash": 3, "GiveUp": 3, "AskCancel": 3, "Cancelled": 3, "Restored": 3, "Skip": 3, "Withdraw": 3, "Overlapping": 3, "Close": 4}
+var ending = map[string]int{"Succeed": 4, "Fail": 3, "Crash": 3, "GiveUp": 3, "AskCancel": 3, "Cancelled": 3, "Restored": 3, "Skip": 3, "Withdraw": 3, "Overlapping": 3, "Close": 4, "GiveWay": 3, "Replaced": 3}
 
 func TestTheFilesThatMayEndARun(t *testing.T) {
 	root := os.DirFS("../..")

@@ -118,6 +118,9 @@ func edges() map[string]bool {
 		if next, ok := r.Restored(1, "", 1); ok {
 			add(r, next)
 		}
+		if r.State == run.Queued || r.State == run.Running || r.State == run.Retrying {
+			add(r, r.Replaced(run.Why{}, 1, run.Limits{}))
+		}
 		switch {
 		case r.Waits(): // nobody starts it before it is let in
 			add(r, r.LetIn(1))
@@ -150,7 +153,7 @@ func edges() map[string]bool {
 				add(r, r.Succeed(1, run.Ref{}, "", l))
 				add(r, r.Cancelled(1, "", l))
 			}
-			add(r, r.HandBack(1, "", ""))
+			add(r, r.HandBack(1, "", "", run.Limits{}))
 		}
 	}
 	return found

@@ -252,6 +252,7 @@ function Verdict({ run, where, tries }: { run: Data; where: string | undefined; 
     case 'unknown':
       return <>Nobody knows whether it had its effect, and it is not to happen twice: {why ?? run.reason ?? 'its worker was lost'}.</>
     case 'cancelled':
+      if (run.why) return <Skipped since={run.why} was="cancelled" />
       return <>It was cancelled{run.reason && <>: <b class="said">{run.reason}</b></>}.</>
     case 'skipped':
       if (run.why) return <Skipped since={run.why} />
@@ -264,13 +265,13 @@ function Verdict({ run, where, tries }: { run: Data; where: string | undefined; 
   }
 }
 
-/** Skipped says in the server's words what a run was skipped for, and leads to the runs in its way. */
-function Skipped({ since }: { since: NonNullable<Data['why']> }) {
+/** Skipped says in the server's words what a run was skipped for, or gave way to, and leads to these runs. */
+function Skipped({ since, was = 'skipped' }: { since: NonNullable<Data['why']>; was?: string }) {
   return (
     <>
-      It was skipped: {since.text}.
+      It was {was}: {since.text}.
       {since.in_the_way.length > 0 && (
-        <ul class="in-the-way" aria-label={since.policy === 'queue_latest' ? 'Took its place' : since.policy === 'skip' ? 'In progress when it was due' : 'In its way'}>
+        <ul class="in-the-way" aria-label={['queue_latest', 'cancel', 'replace'].includes(since.policy) ? 'Took its place' : since.policy === 'skip' ? 'In progress when it was due' : 'In its way'}>
           {since.in_the_way.map((id) => (
             <li key={id}>
               <RunLink id={id} />

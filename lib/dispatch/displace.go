@@ -1,0 +1,285 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// Under the policies cancel and replace, earlier runs that are in progress give way to a later one: they are asked to stop, and it waits in line meanwhile; or they are ended by the
+// write of the gate by which it enters. What follows from an end or a cancel is seen to when nobody waits for this gate any more: it may ask for the same one.
+
+// displaces tells whether earlier runs that are in progress give way to this one. To what was opened by hand nobody does: it waits in line under every policy.
+func (w *wanting) displaces() bool {
+	return w.replaces() && w.def.Overlap.Policy.Displaces() && !w.run.Spared()
+}
+
+// given is a run that has given way, or was asked to.
+type given struct {
+	stood    run.Run // as it was seen before
+	put      *Put    // of its end, nil where it was asked
+	versions []uint64
+}
+
+// displacing is what a run comes to that displaces others.
+type displacing struct {
+	later    []run.ID // those in progress that come later: it is skipped for them
+	asks     string   // the policy by which it joins the line and has others stop
+	enters   bool     // with the write that ends the others
+	entering run.Run
+	more     bool // there are more to end than one write takes: it does not enter yet
+	given    []given
+	ops      []store.Op
+}
+
+// endBatch is how many runs are ended by one write.
+const endBatch = 20
+
+// displace decides over the holders of a gate for a run that is to displace some, behind those that wait before it.
+func (d *Dispatcher) displace(w *wanting, step *letting, now int64) (way displacing, err error) {
+	round, policy := step.round, w.def.Overlap.Policy
+	round.Ranks()
+	ctx, cancel := d.brief()
+	defer cancel()
+	if err := d.lookAt(ctx, round); err != nil {
+		return way, err
+	}
+	lacking := round.Lacks(1, w.limit(round))
+	giving := round.GiveWay(w.place(), lacking, false)
+	if later := round.Later(w.place()); len(giving) == 0 && lacking > 0 && len(later) > 0 {
+		way.later = later[:min(len(later), run.MaxInTheWay)]
+		return way, nil
+	}
+	if policy == job.OverlapCancel || round.Waiting() > 0 || lacking <= 0 || len(giving) < lacking {
+		way.asks = string(policy)
+		return way, nil
+	}
+	way.more = len(giving) > endBatch
+	if !way.more {
+		way.enters, way.entering = true, w.run
+		way.entering.Wait.Rank = w.rank()
+	}
+	why := round.Why(policy, []run.ID{w.run.ID})
+	// None is ended for a run that was cancelled meanwhile, or whose claim was taken away.
+	way.ops = append(way.ops, store.Op{Kind: store.Check, Key: w.run.ID.Key(w.run.Tenant), If: store.At(store.Item{Version: w.run.Version})})
+	for _, stood := range giving[:min(len(giving), endBatch)] {
+		def := job.Definition{}
+		switch edition, err := d.EditionOf(ctx, stood); {
+		case err == nil:
+			def = edition.Def
+		case !errors.Is(err, job.ErrNotFound) && !errors.Is(err, record.ErrBroken) && !errors.Is(err, record.ErrNewer):
+			return way, fmt.Errorf("read the definition of run %s, which gives way: %w", stood.ID, err)
+		}
+		if stood.Heads() { // durable before its end, behind which no other check of it is armed: one that stops its steps, should this process die
+			if err := d.Rouse(ctx, stood); err != nil {
+				return way, err
+			}
+		}
+		put, err := d.Prepare(ctx, stood.Replaced(why, now, Limits(def)), def.On, now)
+		if err != nil {
+			return way, err
+		}
+		round.Forget(stood.ID)
+		way.given, way.ops = append(way.given, given{stood: stood, put: put}), append(way.ops, put.ops...)
+	}
+	return way, nil
+}
+
+// written says what became of the write by which runs were ended. Of one that may have been done, what follows is seen to as well.
+func (way *displacing) written(versions []uint64, err error) []given {
+	if err != nil && !passing(err) {
+		return nil
+	}
+	at := 1 // behind the check
+	for i := range way.given {
+		if n := len(way.given[i].put.ops); err == nil {
+			way.given[i].versions = versions[at : at+n]
+			at += n
+		}
+	}
+	return way.given
+}
+
+// lookAt reads the runs of all entries that nobody has looked at.
+func (d *Dispatcher) lookAt(ctx context.Context, round *gate.Round) error {
+	for {
+		var unsure []run.Run
+		for _, id := range round.Unsure(store.MaxKeys) {
+			unsure = append(unsure, run.Run{ID: id, Tenant: round.Tenant()})
+		}
+		if len(unsure) == 0 {
+			return nil
+		}
+		standing, err := d.ReadRuns(ctx, unsure)
+		if err != nil {
+			return fmt.Errorf("read the runs at gate %s: %w", round.ID(), err)
+		}
+		round.Learn(standing)
+	}
+}
+
+// mayAsk tells whether one that waits may be about to ask others to stop.
+func (l *letting) mayAsk() bool {
+	return l.calling.look && !l.named() && !l.gone() && l.round.Asks()
+}
+
+// ask has earlier runs give way to the one that waits for that: as many as it takes for it, and those before it in line, to have room. It tells whether any has ended of it.
+//
+// Durable with it: that they were asked. A crash before leaves it to the message of the run that waits, or to its check.
+func (l *letting) ask() (ended bool, err error) {
+	if !l.mayAsk() {
+		return false, nil
+	}
+	ctx, cancel := l.brief()
+	defer cancel()
+	page, err := l.Store.Query(ctx, l.round.Gate().Line(lineLook))
+	if err != nil {
+		return false, fmt.Errorf("read the line of gate %s: %w", l.calling.at, err)
+	}
+	places, standing, err := l.places(ctx, page.Items)
+	if err != nil {
+		return false, err
+	}
+	var asking *run.Run // the latest of those that do
+	before, ahead := 0, 0
+	for i, p := range places {
+		if by := &standing[i]; p.Named(*by) && !l.holds(*by) {
+			if by.Wait.Asks != "" {
+				asking, ahead = by, before
+			}
+			before++
+		}
+	}
+	if asking == nil {
+		return false, nil
+	}
+	why := l.round.Why(job.OverlapPolicy(asking.Wait.Asks), []run.ID{asking.ID})
+	var wishes []*wish
+	var asked []given
+	for _, stood := range l.round.GiveWay(gate.PlaceOf(*asking), l.round.Lacks(ahead+1, l.limit())-l.round.Stopping(), true) {
+		kept := job.DefaultRetention
+		if edition, err := l.EditionOf(ctx, stood); err == nil {
+			kept = edition.Def.Kept()
+			if MayBeQuiet(stood, edition) {
+				if err := l.Rouse(ctx, stood); err != nil { // before it is asked: a check that stops the steps, should this process die behind it
+					return false, err
+				}
+			}
+		}
+		asked = append(asked, given{stood: stood})
+		wishes = append(wishes, &wish{run: stood, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
+			if r.Opening != stood.Opening || r.Generation != stood.Generation {
+				return r, run.Taken
+			}
+			if next, ok := r.GiveWay(why, l.now, kept); ok {
+				return next, run.Claimed
+			}
+			return r, run.Taken
+		}})
+	}
+	if err := l.granted(ctx, wishes); err != nil {
+		return false, err
+	}
+	for i, w := range wishes {
+		if w.verdict == run.Claimed {
+			l.calling.given = append(l.calling.given, asked[i])
+			l.Metrics.GateGaveWay.Inc(l.Metrics.Gate(l.calling.at.Series(), gate.OwnSeries(l.job.Def.Labels)))
+		}
+		ended = ended || w.run.State.Ended()
+	}
+	return ended, nil
+}
+
+// seeOff does what follows for runs that have given way, or were asked to: their workers hear of it, the steps of workflows' runs stop, whoever they call is called, and those that wait for
+// them elsewhere are let in. What fails is left to their messages and checks.
+func (d *Dispatcher) seeOff(ctx context.Context, all []given) {
+	if len(all) == 0 {
+		return
+	}
+	runs := make([]run.Run, len(all))
+	for i, g := range all {
+		runs[i] = g.stood
+	}
+	standing, err := d.ReadRuns(ctx, runs)
+	if err != nil {
+		d.Log.WarnContext(ctx, "what follows from runs that have given way is left to their messages", "first", runs[0].ID.String(), "error", err)
+		return
+	}
+	for i, g := range all {
+		if g.versions != nil {
+			d.CountEnd(g.put.run)
+			d.callBack(ctx, g.put.calls)
+			d.putOff(ctx, g.put.waiting, g.versions)
+		}
+		if err := d.stopOff(ctx, g.stood, standing[i]); err != nil {
+			d.Log.WarnContext(ctx, "what follows from a run that has given way is left to its message, or its check", "run", g.stood.ID.String(), "error", err)
+		}
+	}
+}
+
+func (d *Dispatcher) stopOff(ctx context.Context, stood, now run.Run) error {
+	if d.Cancelled != nil && stood.State == run.Running && !stood.Heads() && (now.Cancel || now.State.Ended()) {
+		d.Cancelled(stood.Tenant, stood.ID)
+	}
+	switch {
+	case now.Heads():
+		return d.Follow(ctx, now.Tenant, now.ID, false)
+	case !now.State.Ended():
+		return nil
+	}
+	if edition, err := d.EditionOf(ctx, stood); err == nil {
+		stood = d.MayHold(ctx, stood, edition) // it may have been let in, and not started
+	}
+	left := now
+	if !now.Placed || stood.Waits() {
+		left = stood
+	}
+	return errors.Join(d.stopStepsOf(ctx, now), d.Left(ctx, left))
+}
+
+// stopStepsOf ends what has not started of a workflow's run that has given way at once, and asks what runs of it to stop. Nothing starts of a run that has ended.
+func (d *Dispatcher) stopStepsOf(ctx context.Context, head run.Run) error {
+	if !head.GaveWay() || !head.Headed() {
+		return nil
+	}
+	now, err := d.Clock()
+	if err != nil {
+		return err
+	}
+	kept := job.DefaultRetention
+	if edition, err := d.EditionOf(ctx, head); err == nil {
+		kept = edition.Def.Kept()
+	}
+	steps, err := d.Steps(ctx, head)
+	if err != nil {
+		return err
+	}
+	var open []run.Run
+	for _, s := range steps {
+		if s.State != 0 && !s.State.Ended() {
+			open = append(open, s)
+		}
+	}
+	if err := d.Change(ctx, open, func(s run.Run) (run.Run, bool) {
+		if s.State == run.Running && s.Cancel {
+			return s, false
+		}
+		return s.AskCancel(now, head.Reason, kept)
+	}); err != nil {
+		return err
+	}
+	if d.Cancelled != nil {
+		for _, s := range open {
+			if s.State == run.Running {
+				d.Cancelled(s.Tenant, s.ID)
+			}
+		}
+	}
+	return nil
+}

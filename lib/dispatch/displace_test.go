@@ -1,0 +1,408 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+)
+
+// begins has a run that was let in start, as its worker does.
+func (g *gated) begins(r run.Run) run.Run {
+	g.t.Helper()
+	s := started(g.stands(r))
+	s.Placed = true
+	return g.write(s)
+}
+
+// stops ends an attempt that was asked to stop.
+func (g *gated) stops(r run.Run) {
+	g.t.Helper()
+	ended := g.write(g.stands(r).Cancelled(then, "", run.Limits{Retention: 24 * time.Hour}))
+	if err := g.Left(g.t.Context(), ended); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+func (g *gated) in() (ids []string) {
+	at := g.gate()
+	for _, e := range at.Entries {
+		ids = append(ids, at.Run(e).String())
+	}
+	return ids
+}
+
+// gaveWayTo tells whether a run names another as the one that it has given way to.
+func gaveWayTo(r, to run.Run, policy job.OverlapPolicy) bool {
+	return r.Why.Code == run.WhyOverlap && r.Why.Gate == "job:report" && r.Why.Policy == string(policy) && slices.Equal(r.Why.InTheWay, []string{to.ID.String()})
+}
+
+// Under cancel the one in progress is asked to stop, and the later one starts when it has ended; of those that come meanwhile the latest waits.
+func TestG1_G4_Cancel(t *testing.T) {
+	g := newGated(t)
+	def := policy(job.OverlapCancel, 1)
+	g.define(def)
+	runs := g.fires(4)
+	var told []string
+	g.Cancelled = func(_ string, id run.ID) { told = append(told, id.String()) }
+	same(t, "the first comes to", g.enters(def, runs[0]), []dispatch.Entrance{dispatch.Passed})
+	g.begins(runs[0])
+	for i := 1; i < 4; i++ {
+		same(t, fmt.Sprint(i, " comes to"), g.enters(def, runs[i]), []dispatch.Entrance{dispatch.Joined})
+		g.sound(runs)
+	}
+	first := g.stands(runs[0])
+	if first.State != run.Running || !first.Cancel || first.Reason != "a later run of the job takes its place" || !gaveWayTo(first, runs[1], job.OverlapCancel) {
+		t.Errorf("the first is %s, asked: %v, %q, %+v", first.State, first.Cancel, first.Reason, first.Why)
+	}
+	same(t, "told", told, []string{runs[0].ID.String()})
+	for i := 1; i < 3; i++ {
+		if r := g.stands(runs[i]); r.State != run.Skipped || !gaveWayTo(r, runs[i+1], job.OverlapCancel) {
+			t.Errorf("%d is %s, for %+v", i, r.State, r.Why)
+		}
+	}
+	same(t, "in progress", g.in(), []string{runs[0].ID.String()})
+	g.sent()
+	g.stops(runs[0])
+	same(t, "sent", g.sent(), []int{3})
+	if r := g.stands(runs[0]); r.State != run.Cancelled || !gaveWayTo(r, runs[1], job.OverlapCancel) {
+		t.Errorf("the first is %s, for %+v", r.State, r.Why)
+	}
+	g.sound(runs)
+}
+
+// No attempt follows one that was asked to stop, however it ends, and one that is done before that has succeeded.
+func TestNoAttemptFollowsARunThatWasAskedToStop(t *testing.T) {
+	limits := run.Limits{MaxFailures: 5, MaxCrashes: 3, Retention: time.Hour}
+	for name, c := range map[string]struct {
+		ends func(run.Run) run.Run
+		want run.State
+	}{
+		"it fails":       {func(r run.Run) run.Run { return r.Fail(then, run.Failure{Error: "no"}, limits) }, run.Cancelled},
+		"it crashes":     {func(r run.Run) run.Run { return r.Crash(then, "gone", limits) }, run.Cancelled},
+		"it is returned": {func(r run.Run) run.Run { return r.HandBack(then, "", "", limits) }, run.Cancelled},
+		"it is done":     {func(r run.Run) run.Run { return r.Succeed(then, run.Ref{}, "", limits) }, run.Succeeded},
+	} {
+		asked, ok := started(run.Run{ID: run.FireID("report", then), State: run.Queued}).GiveWay(run.Why{Code: run.WhyOverlap, Policy: "cancel"}, then, time.Hour)
+		if r := c.ends(asked); !ok || r.State != c.want || (r.State == run.Succeeded) != r.Why.IsZero() || r.Expires == 0 {
+			t.Errorf("%s: it is %s, %+v", name, r.State, r.Why)
+		}
+	}
+}
+
+// What has been let in and has not started ends at once when it is asked, and the later one is let in.
+func TestG2_CancelOfWhatHasNotStarted(t *testing.T) {
+	g := newGated(t)
+	def := policy(job.OverlapCancel, 1)
+	g.define(def)
+	runs := g.fires(2)
+	g.enters(def, runs[0])
+	g.sent()
+	g.enters(def, runs[1])
+	if r := g.stands(runs[0]); r.State != run.Cancelled || !gaveWayTo(r, runs[1], job.OverlapCancel) {
+		t.Errorf("the first is %s, for %+v", r.State, r.Why)
+	}
+	same(t, "sent", g.sent(), []int{1})
+	same(t, "in progress", g.in(), []string{runs[1].ID.String()})
+	g.sound(runs)
+}
+
+// Under replace the one in progress ends by the write by which the later one enters.
+func TestG1_G4_Replace(t *testing.T) {
+	g := newGated(t)
+	def := policy(job.OverlapReplace, 1)
+	g.define(def)
+	runs := g.fires(3)
+	g.enters(def, runs[0])
+	late := g.begins(runs[0])
+	for i := 1; i < 3; i++ {
+		same(t, fmt.Sprint(i, " comes to"), g.enters(def, runs[i]), []dispatch.Entrance{dispatch.Passed})
+		r := g.stands(runs[i-1])
+		if r.State != run.Cancelled || !gaveWayTo(r, runs[i], job.OverlapReplace) || r.Reason != "a later run of the job takes its place" {
+			t.Errorf("%d is %s, %q, for %+v", i-1, r.State, r.Reason, r.Why)
+		}
+		same(t, "in progress", g.in(), []string{runs[i].ID.String()})
+		g.sound(runs)
+	}
+	if r := g.stands(runs[0]); len(r.Attempts) != 1 || r.Attempts[0].Outcome != run.OutcomeCancelled || r.Attempts[0].Ended == 0 {
+		t.Errorf("its attempt ended as %+v", r.Attempts)
+	}
+	if _, err := g.PutRun(t.Context(), late.Succeed(then, run.Ref{}, "", run.Limits{}), job.Callbacks{}, then); store.AsConflict(err) == nil {
+		t.Errorf("what its worker writes late is refused with %v", err)
+	}
+}
+
+// What may start at most once and had is unknown when it is replaced; what had not is cancelled.
+func TestP5_ReplaceOfARunAtMostOnce(t *testing.T) {
+	for _, started := range []bool{false, true} {
+		g := newGated(t)
+		def := policy(job.OverlapReplace, 1)
+		def.Guarantee = job.AtMostOnce
+		g.edit(func(j *job.Job) { j.Def.Overlap, j.Def.Guarantee = def.Overlap, def.Guarantee })
+		runs := g.fires(2)
+		g.enters(def, runs[0])
+		want := run.Cancelled
+		if started {
+			g.begins(runs[0])
+			want = run.Unknown
+		}
+		g.enters(def, runs[1])
+		if r := g.stands(runs[0]); r.State != want || !gaveWayTo(r, runs[1], job.OverlapReplace) {
+			t.Errorf("started %v: it is %s, for %+v", started, r.State, r.Why)
+		}
+	}
+}
+
+// Messages come in any order: nobody gives way to an earlier one. Of several in progress the earliest gives way.
+func TestG4_WhoGivesWayGoesByTheLine(t *testing.T) {
+	for _, p := range []job.OverlapPolicy{job.OverlapCancel, job.OverlapReplace} {
+		g := newGated(t)
+		def := policy(p, 2)
+		g.define(def)
+		runs := g.fires(6)
+		for _, i := range []int{4, 1} { // in progress
+			g.enters(def, runs[i])
+			g.begins(runs[i])
+		}
+		same(t, "one before both", g.enters(def, runs[0]), []dispatch.Entrance{dispatch.Skipped})
+		if r := g.stands(runs[0]); !slices.Equal(r.Why.InTheWay, []string{runs[4].ID.String(), runs[1].ID.String()}) {
+			t.Errorf("%s: skipped for %+v", p, r.Why)
+		}
+		came := g.enters(def, runs[3])[0]
+		if first := g.stands(runs[1]); (came == dispatch.Passed) != (p == job.OverlapReplace) || !gaveWayTo(first, runs[3], p) || !first.Cancel && !first.State.Ended() {
+			t.Errorf("%s: it comes to %v, and the earliest is %s, for %+v", p, came, first.State, first.Why)
+		}
+		if later := g.stands(runs[4]); later.State != run.Running || later.Cancel {
+			t.Errorf("%s: the later one is %s, asked: %v", p, later.State, later.Cancel)
+		}
+		same(t, "one before who came", g.enters(def, runs[2]), []dispatch.Entrance{dispatch.Skipped})
+		g.sound(runs)
+	}
+}
+
+// Of several that are in progress and earlier, the earliest gives way, whichever was let in first.
+func TestG4_TheEarliestGivesWay(t *testing.T) {
+	for _, p := range []job.OverlapPolicy{job.OverlapCancel, job.OverlapReplace} {
+		g := newGated(t)
+		def := policy(p, 3)
+		g.define(def)
+		runs := g.fires(5)
+		for _, i := range []int{2, 1, 3} {
+			g.enters(def, runs[i])
+			g.begins(runs[i])
+		}
+		g.enters(def, runs[4])
+		for i := 1; i < 4; i++ {
+			if r := g.stands(runs[i]); gaveWayTo(r, runs[4], p) != (i == 1) {
+				t.Errorf("%s: %d is %s, for %+v", p, i, r.State, r.Why)
+			}
+		}
+		g.sound(runs)
+	}
+}
+
+// What somebody has opened by hand gives way to nobody, and nobody to it.
+func TestG4_WhatWasOpenedByHandWaitsForTheOthers(t *testing.T) {
+	for _, p := range []job.OverlapPolicy{job.OverlapCancel, job.OverlapReplace} {
+		g := newGated(t)
+		def := policy(p, 1)
+		g.define(def)
+		runs := g.fires(4)
+		g.enters(def, runs[1])
+		g.begins(runs[1])
+		by := g.write(g.write(succeeded(runs[0])).Reopen(1, 0, "retried on request").Reopened(g.now.UnixMilli() + 10_000))
+		same(t, "opened by hand", g.enters(def, by), []dispatch.Entrance{dispatch.Joined})
+		if r := g.stands(runs[1]); r.State != run.Running || r.Cancel {
+			t.Errorf("%s: the one in progress is %s, asked: %v", p, r.State, r.Cancel)
+		}
+		g.sent()
+		g.finishes(runs[1])
+		same(t, "sent", g.sent(), []int{0})
+		g.begins(by)
+		later := g.put(30, nil)
+		same(t, "one that comes later", g.enters(def, later), []dispatch.Entrance{dispatch.Joined})
+		if r := g.stands(by); r.State != run.Running || r.Cancel {
+			t.Errorf("%s: it is %s, asked: %v", p, r.State, r.Cancel)
+		}
+		g.sound(append(runs, later))
+	}
+}
+
+// finishes ends a run that has started.
+func (g *gated) finishes(r run.Run) {
+	g.t.Helper()
+	ended := g.write(g.stands(r).Succeed(then, run.Ref{}, "", run.Limits{Retention: 24 * time.Hour}))
+	if err := g.Left(g.t.Context(), ended); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// Whoever takes a place fails at any of its operations, or is not told of one that is done, and its message comes again, or its check: the later one holds the place, the earlier
+// one has given way to it, and nobody else has.
+func TestG1_G2_G4_GivingWaySurvivesWhatFails(t *testing.T) {
+	for _, p := range []job.OverlapPolicy{job.OverlapCancel, job.OverlapReplace} {
+		for _, done := range []bool{false, true} {
+			for n := 0; ; n++ {
+				g := newGated(t)
+				def := policy(p, 1)
+				g.define(def)
+				runs := g.fires(3)
+				g.enters(def, runs[0])
+				g.begins(runs[0])
+				if p == job.OverlapCancel {
+					g.enters(def, runs[1]) // and waits
+				}
+				at, met := 0, false
+				g.fail(func(_ context.Context, c faulty.Call) faulty.Fault {
+					if at++; at < n+1 {
+						return faulty.Fault{}
+					}
+					met = true
+					if at == n+1 && done && strings.HasPrefix(describe(c), "write") {
+						return faulty.Fault{Lose: store.ErrUnknown}
+					}
+					return faulty.Fault{Refuse: errors.New("it has died")}
+				})
+				_, _ = g.Enter(t.Context(), runs[2], runs[2].ID.Nominal, def)
+				g.fail(nil)
+				if !met {
+					break
+				}
+				for came := dispatch.Contended; came == dispatch.Contended; {
+					came = dispatch.Overtaken
+					if r := g.stands(runs[2]); r.State == run.Queued && !r.Waits() {
+						came = g.enters(def, r)[0]
+					}
+				}
+				if g.stands(runs[2]).Waits() {
+					g.mend(runs[2])
+				}
+				what := fmt.Sprintf("%s, operation %d, done %v", p, n, done)
+				first := g.stands(runs[0])
+				if p == job.OverlapReplace {
+					if first.State != run.Cancelled || !gaveWayTo(first, runs[2], p) {
+						t.Errorf("%s: the first is %s, for %+v", what, first.State, first.Why)
+					}
+				} else {
+					if !first.Cancel || !gaveWayTo(first, runs[1], p) {
+						t.Errorf("%s: the first is %s, asked: %v, for %+v", what, first.State, first.Cancel, first.Why)
+					}
+					if r := g.stands(runs[1]); r.State != run.Skipped || !gaveWayTo(r, runs[2], p) {
+						t.Errorf("%s: the one that waited is %s, for %+v", what, r.State, r.Why)
+					}
+					g.sent()
+					g.stops(runs[0])
+					same(t, what+": sent", g.sent(), []int{2})
+				}
+				same(t, what+": in progress", g.in(), []string{runs[2].ID.String()})
+				g.sound(runs)
+			}
+		}
+	}
+}
+
+// Whoever joined and died before it asked the one in progress is seen to by its check, and that one is asked once.
+func TestG2_TheCheckAsksAgain(t *testing.T) {
+	g := newGated(t)
+	def := policy(job.OverlapCancel, 1)
+	g.define(def)
+	runs := g.fires(2)
+	g.enters(def, runs[0])
+	g.begins(runs[0])
+	joined := false
+	g.fail(func(_ context.Context, c faulty.Call) faulty.Fault {
+		if joined {
+			return faulty.Fault{Refuse: errors.New("it has died")}
+		}
+		joined = describe(c) == "write gate"
+		return faulty.Fault{}
+	})
+	_, _ = g.Enter(t.Context(), runs[1], runs[1].ID.Nominal, def)
+	g.fail(nil)
+	if r := g.stands(runs[0]); r.Cancel || !g.stands(runs[1]).Waits() {
+		t.Fatalf("asked: %v", r.Cancel)
+	}
+	g.mend(runs[1])
+	asked := g.stands(runs[0])
+	if !asked.Cancel || !gaveWayTo(asked, runs[1], job.OverlapCancel) {
+		t.Errorf("asked: %v, for %+v", asked.Cancel, asked.Why)
+	}
+	g.mend(runs[1])
+	if again := g.stands(runs[0]); again.Version != asked.Version {
+		t.Errorf("it is asked again, in version %d", again.Version)
+	}
+}
+
+// A line that another policy has made is no reason to be asked: whoever waits by that goes on waiting, and an edit to cancel asks nobody.
+func TestWhoWaitsByAnotherPolicyAsksNobody(t *testing.T) {
+	g := newGated(t)
+	g.define(queueing(1))
+	runs := g.fires(3)
+	g.enters(queueing(1), runs[0])
+	g.begins(runs[0])
+	g.enters(queueing(1), runs[1])
+	def := policy(job.OverlapCancel, 1)
+	g.define(def)
+	g.mend(runs[1])
+	if r := g.stands(runs[0]); r.Cancel {
+		t.Error("it was asked to stop for one that waits by queue")
+	}
+	same(t, "one that comes by cancel", g.enters(def, runs[2]), []dispatch.Entrance{dispatch.Joined})
+	if r := g.stands(runs[0]); !r.Cancel || !gaveWayTo(r, runs[2], job.OverlapCancel) {
+		t.Errorf("asked: %v, for %+v", r.Cancel, r.Why)
+	}
+	if r := g.stands(runs[1]); r.State != run.Skipped || !gaveWayTo(r, runs[2], job.OverlapCancel) {
+		t.Errorf("who waited is %s, for %+v", r.State, r.Why)
+	}
+	g.sound(runs)
+}
+
+// More than one write takes end in several, and only then does the later one enter.
+func TestG1_ReplaceOfManyAfterALowerLimit(t *testing.T) {
+	g := newGated(t)
+	wide := policy(job.OverlapReplace, 60)
+	g.define(wide)
+	runs := g.fires(61)
+	for _, r := range runs[:60] {
+		g.enters(wide, r)
+		g.begins(r)
+	}
+	def := policy(job.OverlapReplace, 1)
+	g.define(def)
+	came := dispatch.Contended
+	for n := 0; came == dispatch.Contended && n < 10; n++ {
+		came = g.enters(def, g.stands(runs[60]))[0]
+	}
+	same(t, "it comes to", came, dispatch.Passed)
+	same(t, "in progress", g.in(), []string{runs[60].ID.String()})
+	for i, r := range runs[:60] {
+		if s := g.stands(r); s.State != run.Cancelled {
+			t.Errorf("%d is %s", i, s.State)
+		}
+	}
+}
+
+// Nobody is ended for a run that was cancelled meanwhile: its worker believes it to be queued still.
+func TestG4_NobodyIsEndedForARunThatWasCancelledMeanwhile(t *testing.T) {
+	g := newGated(t)
+	def := policy(job.OverlapReplace, 1)
+	g.define(def)
+	runs := g.fires(2)
+	g.enters(def, runs[0])
+	g.begins(runs[0])
+	cancelled, _ := runs[1].AskCancel(then, "no longer needed", time.Hour)
+	g.write(cancelled)
+	same(t, "it comes to", g.enters(def, runs[1]), []dispatch.Entrance{dispatch.Overtaken})
+	if r := g.stands(runs[0]); r.State != run.Running {
+		t.Errorf("the one in progress is %s, for %+v", r.State, r.Why)
+	}
+}
