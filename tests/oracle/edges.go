@@ -143,14 +143,14 @@ var edges = map[[2]run.State]edge{
 	{run.Scheduled, run.Cancelled}: {ends, over},
 	{run.Queued, run.Queued}:       {claims | nextAt | opening, all(born, unstarted, placedOrRises)},
 	{run.Queued, run.Running}:      {starts, begins},
-	{run.Queued, run.Cancelled}:    {claims | ends, over},
+	{run.Queued, run.Cancelled}:    {claims | ends | why, over},
 	{run.Queued, run.Dead}:         {ends, over},
 	{run.Queued, run.Failed}:       {ends, all(over, hasNoKey)},
 	{run.Queued, run.Scheduled}:    {generation | epoch | wait | placed | gateKey, all(onDemand, unstarted, rises)},
 	{run.Queued, run.Waiting}:      {wait | gateKey | placed, joins},
 	{run.Waiting, run.Waiting}:     {wait, isReleased},
 	{run.Waiting, run.Queued}:      {claims | nextAt, leavesLine},
-	{run.Waiting, run.Cancelled}:   {claims | ends, over},
+	{run.Waiting, run.Cancelled}:   {claims | ends | why, over},
 	{run.Waiting, run.Scheduled}:   {generation | epoch | wait | placed | gateKey, all(onDemand, unstarted, rises)},
 	{run.Waiting, run.Fenced}:      {births | expires, all(fires, unstarted, rises)},
 	{run.Waiting, run.Skipped}:     {claims | ends | stretch | why, all(missedOrReplaced, skipsWaiting)},
@@ -161,16 +161,16 @@ var edges = map[[2]run.State]edge{
 	{run.Skipped, run.Queued}:     {births | ends | stretch | opens, afterSkip},
 	{run.Skipped, run.Cancelled}:  {births | ends | stretch | why, all(missed, born, fires, unstarted, rises, over)},
 	{run.Skipped, run.Skipped}:    {births | ends | stretch | why, all(missed, skips, unstarted, rises)},
-	{run.Running, run.Running}:    {lease | cancel, asksToStop},
-	{run.Running, run.Succeeded}:  {closes | result, all(over, closed(run.OutcomeSucceeded))},
+	{run.Running, run.Running}:    {lease | cancel | why, asksToStop},
+	{run.Running, run.Succeeded}:  {closes | result | why, all(over, closed(run.OutcomeSucceeded))},
 	{run.Running, run.Failed}:     {closes | failures, all(over, closed(run.OutcomeFailed))},
 	{run.Running, run.Dead}:       {closes | failures | crashes, all(over, closed(run.OutcomeFailed, run.OutcomeCrashed))},
-	{run.Running, run.Unknown}:    {closes | failures | crashes, all(over, closed(run.OutcomeFailed, run.OutcomeCrashed))},
-	{run.Running, run.Cancelled}:  {closes | failures | crashes, all(over, closed(run.OutcomeFailed, run.OutcomeCrashed, run.OutcomeCancelled), wasCancelled)},
+	{run.Running, run.Unknown}:    {closes | failures | crashes | why, all(over, closedUnknown)},
+	{run.Running, run.Cancelled}:  {closes | failures | crashes | why, all(over, closed(run.OutcomeFailed, run.OutcomeCrashed, run.OutcomeCancelled, run.OutcomeHandedBack), wasCancelled)},
 	{run.Running, run.Retrying}:   {worker | lease | nextAt | failures | logKey, closed(run.OutcomeFailed)},
 	{run.Running, run.Queued}:     {worker | lease | crashes | logKey, closed(run.OutcomeCrashed, run.OutcomeHandedBack)},
 	{run.Retrying, run.Running}:   {starts, begins},
-	{run.Retrying, run.Cancelled}: {ends, over},
+	{run.Retrying, run.Cancelled}: {ends | why, over},
 	{run.Retrying, run.Dead}:      {ends, over},
 	{run.Succeeded, run.Queued}:   {opens, reopened},
 	{run.Failed, run.Queued}:      {opens, reopened},
@@ -275,7 +275,7 @@ func missed(b, _ *run.Run) string {
 
 // missedOrReplaced: who waits is skipped at its gate for a later one alone.
 func missedOrReplaced(_, a *run.Run) string {
-	return unless(a.Missed() || a.Why.Code == run.WhyExpired || a.Why.Policy == string(job.OverlapQueueLatest), "who waits in line is skipped at its gate by queue_latest alone")
+	return unless(a.Missed() || a.Why.Code == run.WhyExpired || a.Why.Policy == string(job.OverlapQueueLatest) || displaces(a), "who waits in line is skipped at its gate for a later one alone")
 }
 
 // joins: a run waits in the line of its job's own gate, or of a named one, no earlier than it was due. At a named one it may have passed others before.
@@ -377,7 +377,18 @@ func begins(b, a *run.Run) string {
 }
 
 func asksToStop(b, a *run.Run) string {
-	return unless(a.Cancel || !b.Cancel, "a cancel was taken back")
+	return unless(a.Cancel || !b.Cancel, "a cancel was taken back") + unless(a.Why.IsZero() || a.Cancel && displaces(a), "who gives way is asked to stop")
+}
+
+// displaces tells whether a run gives way to a later one, or was asked to.
+func displaces(r *run.Run) bool { return job.OverlapPolicy(r.Why.Policy).Displaces() }
+
+// closedUnknown: an attempt that may have had its effect has failed, crashed, or given way to a later run at once.
+func closedUnknown(b, a *run.Run) string {
+	if a.GaveWay() {
+		return closed(run.OutcomeCancelled)(b, a)
+	}
+	return closed(run.OutcomeFailed, run.OutcomeCrashed)(b, a)
 }
 
 // deletedJob is the reason of what a delete has cancelled.
@@ -387,7 +398,7 @@ const deletedJob = "the job was deleted"
 const noJob = "there is no such job"
 
 func wasCancelled(b, a *run.Run) string {
-	return unless(b.Cancel || a.Reason == deletedJob || a.Reason == noJob && !a.Callback.IsZero(), "nobody asked to cancel it")
+	return unless(b.Cancel || a.GaveWay() || a.Reason == deletedJob || a.Reason == noJob && !a.Callback.IsZero(), "nobody asked to cancel it")
 }
 
 // closed: the attempt ended in one of these ways, and was counted so.

@@ -51,10 +51,10 @@ var stepEdges = func() map[[2]run.State]edge {
 // headEdges are the ways of a workflow's run while it is under way.
 var headEdges = map[[2]run.State]edge{
 	{run.Queued, run.Running}:    {started | nextAt | wait | placed | gateKey, openedHead},
-	{run.Running, run.Running}:   {cancel | scopes, all(asksToStop, stopsMore)},
+	{run.Running, run.Running}:   {cancel | scopes | why, all(asksToStop, stopsMore)},
 	{run.Running, run.Succeeded}: {ends, over},
 	{run.Running, run.Failed}:    {ends, over},
-	{run.Running, run.Cancelled}: {ends, over},
+	{run.Running, run.Cancelled}: {ends | why, over},
 }
 
 // edgesOf are the ways that a run may go.
@@ -155,9 +155,9 @@ func (j *Judge) mayStop(rs *runState) bool {
 	case rs.head != nil:
 		return rs.head.run.Cancel || rs.head.run.State.Ended() || rs.head.left != nil || rs.head.flow != nil && rs.head.flow.cutBy(rs.run.ID.Step) != flow.None
 	case a.Heads():
-		return a.Overdue || rs.cancels > 0 || a.Reason == deletedJob && j.mayCancel(rs)
+		return a.Overdue || rs.cancels > 0 || displaces(a) || a.Reason == deletedJob && j.mayCancel(rs)
 	}
-	return rs.cancels > 0
+	return rs.cancels > 0 || displaces(a)
 }
 
 // stepped is told of a change of a step. b is the step before.
@@ -284,6 +284,9 @@ func (j *Judge) opened(at time.Time, rs *runState, b *run.Run) {
 // then.
 func (j *Judge) closes(rs *runState, b *run.Run) {
 	a, f := &rs.run, rs.flow
+	if a.GaveWay() { // at once: its steps stop behind that
+		return
+	}
 	for _, s := range f.steps {
 		if s.run.Ended > a.Ended && (!b.Cancel || s.past[0].since < f.cancelled) { // else put by somebody who did not know
 			j.violate("W4", "run %s of %s ended at %s, it says, and its step %s at %s", a.ID, a.Tenant, instant(a.Ended), s.run.ID.Step, instant(s.run.Ended))

@@ -153,6 +153,7 @@ func (j *Judge) storedGate(at time.Time, key store.Key, rest string, before, aft
 			rs.leaves(ms(at))
 		}
 	}
+	j.enteredFor(js, g.Key)
 	j.inOrder(at, js, g.Key, lets)
 	if js.gateWritten == nil {
 		js.gateWritten = map[string]int{}
@@ -298,7 +299,7 @@ func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 	case a.Why.Code == run.WhyExpired:
 		j.expired(at, rs, b)
 		return
-	case a.Why.Policy == string(job.OverlapQueueLatest):
+	case a.Why.Policy == string(job.OverlapQueueLatest), displaces(a):
 		j.replacedInLine(at, rs, b)
 		return
 	case isNamedGate(a.Why.Gate):
@@ -338,28 +339,96 @@ func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 	}
 }
 
-// replacedInLine: who is skipped by queue_latest has given way to one that came later, by the order of the line, and that waited at some time between (G4).
+// takesOver names the policies under which a later run takes the place of one that waits.
+func takesOver(p job.OverlapPolicy) bool { return p == job.OverlapQueueLatest || p.Displaces() }
+
+// later gives the runs that a run has given way to, where each came later, by the order of the line, and the job of one of them says so; nil where that is not so (G4).
+func (j *Judge) later(rs *runState, b *run.Run, what string) (others []*runState) {
+	a := &rs.run
+	says := func(rs *runState) bool { return string(j.policy(rs)) == a.Why.Policy }
+	if a.Why.Code != run.WhyOverlap || a.Why.Gate != gate.Name(a.ID.Job) {
+		j.violate("G4", "run %s of %s is %s for %s by %s at %q", a.ID, a.Tenant, what, a.Why.Code, a.Why.Policy, a.Why.Gate)
+		return nil
+	}
+	said := says(rs)
+	for _, id := range a.Why.InTheWay {
+		if other := j.named(a.Tenant, id); other != nil && other.job == rs.job && other != rs {
+			others, said = append(others, other), said || says(other)
+		}
+	}
+	most := 1
+	if displaces(a) && a.State == run.Skipped {
+		most = run.MaxInTheWay // as many as are in progress, and later
+	}
+	switch {
+	case len(others) == 0 || len(others) != len(a.Why.InTheWay) || len(others) > most:
+		j.violate("G4", "run %s of %s is %s by %s for %q, want one other run of its job", a.ID, a.Tenant, what, a.Why.Policy, a.Why.InTheWay)
+		return nil
+	case !said:
+		j.violate("G4", "run %s of %s is %s by %s for %s, and the job of neither says so", a.ID, a.Tenant, what, a.Why.Policy, others[0].id())
+		return nil
+	case rs.byHand:
+		j.violate("G4", "run %s of %s was opened by hand, and is %s", a.ID, a.Tenant, what)
+		return nil
+	}
+	for _, other := range others {
+		if displaces(a) && other.run.Attempt > 0 { // what it was ranked by when it came is not in its record any more
+			continue
+		}
+		mine := j.place(rs, b)
+		if displaces(a) && a.State != run.Skipped { // what it was let in by, as far as another policy may have been in force
+			mine.Rank = max(b.ID.Nominal, b.Created)
+		}
+		if j.place(other, &other.run).Compare(mine) < 0 {
+			j.violate("G4", "run %s of %s is %s for run %s, which is earlier", a.ID, a.Tenant, what, other.id())
+			return nil
+		}
+	}
+	return others
+}
+
+// replacedInLine: who is skipped by a policy under which the latest wins has given way to one that came later, and that waited or was in progress at some time between (G4).
 func (j *Judge) replacedInLine(at time.Time, rs *runState, b *run.Run) {
 	a := &rs.run
-	var other *runState
-	if len(a.Why.InTheWay) == 1 {
-		other = j.named(a.Tenant, a.Why.InTheWay[0])
-	}
-	says := func(rs *runState) bool { return j.policy(rs) == job.OverlapQueueLatest }
+	others := j.later(rs, b, "skipped")
 	switch {
-	case a.Why.Code != run.WhyOverlap || a.Why.Gate != gate.Name(a.ID.Job):
-		j.violate("G4", "run %s of %s is skipped for %s by queue_latest at %q", a.ID, a.Tenant, a.Why.Code, a.Why.Gate)
-	case other == nil || other.job != rs.job || other == rs:
-		j.violate("G4", "run %s of %s is skipped by queue_latest for %q, want one other run of its job", a.ID, a.Tenant, a.Why.InTheWay)
-	case !says(rs) && !says(other):
-		j.violate("G4", "run %s of %s is skipped by queue_latest for %s, and the job of neither says so", a.ID, a.Tenant, other.id())
-	case rs.byHand:
-		j.violate("G4", "run %s of %s was opened by hand, and is skipped", a.ID, a.Tenant)
-	case j.place(other, &other.run).Compare(j.place(rs, b)) < 0:
-		j.violate("G4", "run %s of %s is skipped for run %s, which is earlier", a.ID, a.Tenant, other.id())
-	case !together([]*runState{other}, a.GateKey, max(rs.due(b), rs.written)-j.cfg.Clocks.Milliseconds(), ms(at)):
-		j.violate("G4", "run %s of %s is skipped for run %s, which did not wait then", a.ID, a.Tenant, other.id())
+	case others == nil:
+	case b.Waits() && j.policy(others[0]) == job.OverlapReplace: // it enters by the same write
+		rs.job.ousted = append(rs.job.ousted, ousting{rs, others[0], a.GateKey})
+	case !together(others, a.GateKey, max(rs.due(b), rs.written)-j.cfg.Clocks.Milliseconds(), ms(at)):
+		j.violate("G4", "run %s of %s is skipped for run %s, which did not wait then", a.ID, a.Tenant, others[0].id())
 	}
+}
+
+// ousting is a run that has ended for another one, which enters their gate by the same write.
+type ousting struct {
+	run, by *runState
+	key     string
+}
+
+// gaveWay: who is ended for a later run, or asked to stop, held a place at that time, and the later one waits, or enters by the same write (G4).
+func (j *Judge) gaveWay(at time.Time, rs *runState, b *run.Run) {
+	a := &rs.run
+	others := j.later(rs, b, "to give way")
+	switch {
+	case others == nil:
+	case !rs.inProgress():
+		j.violate("G4", "run %s of %s gives way to run %s, and holds no place", a.ID, a.Tenant, others[0].id())
+	case a.GaveWay() && !others[0].run.Waits():
+		rs.job.ousted = append(rs.job.ousted, ousting{rs, others[0], a.GateKey})
+	case !together(others, rs.places[len(rs.places)-1].key, rs.places[len(rs.places)-1].since, ms(at)):
+		j.violate("G4", "run %s of %s is asked to stop for run %s, which did not wait then", a.ID, a.Tenant, others[0].id())
+	}
+}
+
+// enteredFor: those for whom others were ended have entered (G4).
+func (j *Judge) enteredFor(js *jobState, key string) {
+	js.ousted = slices.DeleteFunc(js.ousted, func(o ousting) bool {
+		if o.key == key && !o.by.inProgress() && !o.by.run.Waits() && o.run.run.GaveWay() {
+			j.violate("G4", "run %s of %s was ended for run %s, which did not enter by the same write", o.run.id(), js.tenant, o.by.id())
+		}
+		return o.key == key
+	})
 }
 
 // expired: who is skipped since it is too late was to start by a time that is over (G4).
@@ -410,11 +479,11 @@ func (j *Judge) place(rs *runState, b *run.Run) gate.Place {
 	return gate.Place{Rank: max(rs.due(b), b.Created, b.Wait.Rank), Run: b.ID}
 }
 
-// oneWaits: under queue_latest one run waits at most at a key, of those that may be skipped (G4).
+// oneWaits: where a later run takes the place of one that waits, one waits at most at a key, of those that may be skipped (G4).
 func (j *Judge) oneWaits(js *jobState, key string) {
 	var first *runState
 	for _, rs := range js.runs {
-		if !waitsAtOwn(&rs.run) || rs.run.GateKey != key || rs.run.Spared() || rs.run.IgnorePause || rs.run.Released != 0 || j.policy(rs) != job.OverlapQueueLatest || !j.placeStands(rs) {
+		if !waitsAtOwn(&rs.run) || rs.run.GateKey != key || rs.run.Spared() || rs.run.IgnorePause || rs.run.Released != 0 || !takesOver(j.policy(rs)) || !j.placeStands(rs) {
 			continue
 		}
 		if first != nil {

@@ -26,6 +26,7 @@ type jobState struct {
 	places       []int64        // of its missed fires, in order, Unix ms
 	requested    int            // runs on demand that were made
 	asked        int            // for how many it was asked
+	ousted       []ousting      // whose gate is about to be written
 	gateWritten  map[string]int // by key: the event by which its gate was last
 	ignoring     int            // runs on demand that were made and ignore a pause
 	mayIgnore    int            // for how many of these it was asked

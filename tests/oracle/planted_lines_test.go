@@ -143,7 +143,7 @@ var ofLines = map[string]row{
 		full, _ := p.of(p.life[p.index(i, func(e event) bool { r, ok := p.of(e); return ok && r.Why.Code == run.WhyFull })])
 		r.State, r.Wait, r.Why, r.Ended, r.Expires = run.Skipped, run.Wait{}, full.Why, full.Ended, full.Expires
 		p.insert(i+1, p.item(r))
-	}, "P6: run .*who waits in line is skipped at its gate by queue_latest alone"},
+	}, "P6: run .*who waits in line is skipped at its gate for a later one alone"},
 	"started as it waits": {func(p *plot) {
 		i, r := p.joins(first)
 		p.insert(i+1, p.item(r.Start("w", r.Wait.Since, time.Minute)))

@@ -234,6 +234,8 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(atNamed(t), ofNamedGates)
 	spoil(atNamedBy(t, "${ .payload.customer }"), ofNamedGatesOfValues)
 	spoil(replacing(t), ofLatest)
+	spoil(displacing(t, job.OverlapCancel), ofCancel)
+	spoil(displacing(t, job.OverlapReplace), ofReplace)
 	spoil(expiring(t), ofExpired)
 	spoil(branching(t), ofFlows)
 	spoil(catching(t), ofCaught)

@@ -122,6 +122,9 @@ func (j *Judge) changedRun(at time.Time, key store.Key, rs *runState, before, af
 	if a.Cancel && !b.Cancel && !j.mayStop(rs) {
 		j.violate("P2", "run %s of %s is to be cancelled, and nobody asked for it", a.ID, a.Tenant)
 	}
+	if a.State != run.Skipped && displaces(&a) && !displaces(&b) {
+		j.gaveWay(at, rs, &b)
+	}
 	if !sameStay(&b, &a) {
 		rs.leaves(ms(at))
 	}
@@ -310,7 +313,7 @@ func (j *Judge) again(rs *runState, b *run.Run) {
 		j.violate("P7", "run %s of %s is tried again after %d failures of %d", a.ID, a.Tenant, a.Failures, e.Def.Retry.MaxAttempts)
 	case a.Crashes >= maxCrashes:
 		j.violate("P7", "run %s of %s is tried again after it killed %d workers", a.ID, a.Tenant, a.Crashes)
-	case a.State == run.Queued && b.Cancel && outcome == run.OutcomeCrashed:
+	case a.State == run.Queued && b.Cancel:
 		j.violate("P7", "run %s of %s is tried again, and was to be cancelled", a.ID, a.Tenant)
 	}
 }
@@ -332,7 +335,7 @@ func (j *Judge) ended(rs *runState, b *run.Run) {
 			}
 			return
 		}
-		if (b.State != run.Running || !b.Cancel) && !j.mayCancel(rs) {
+		if (b.State != run.Running || !b.Cancel) && !displaces(a) && !j.mayCancel(rs) {
 			j.violate("P2", "run %s of %s was cancelled as it was %s, and nobody asked for it: %s", a.ID, a.Tenant, b.State, a.Reason)
 		}
 		if !a.ID.OnDemand() && (b.Version == 0 || b.State == run.Fenced || b.State == run.Skipped) {

@@ -51,6 +51,9 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 		if chance(r, j.Keyed) {
 			def.Overlap.Key = pick(r, keys)
 		}
+		if j.Displace > 0 && chance(r, j.Displace) {
+			def.Overlap.Policy, def.Overlap.MaxWaiting = pick(r, []job.OverlapPolicy{job.OverlapCancel, job.OverlapReplace}), nil
+		}
 		w.For = schedule.Duration(rate(r, 1, m.Pace.unit()/4, 4*m.Pace.unit())) // else its fires hardly meet
 	}
 	if chance(r, j.Named) {

@@ -79,6 +79,7 @@ type JobRates struct {
 
 	Queued   float64 // of those with Overlap, whose runs wait their turn
 	OneWaits float64 // of those with Overlap, of whose runs one waits at most: the first, or the latest
+	Displace float64 // of those with Overlap, whose earlier runs give way to later ones
 	Keyed    float64 // of those with Overlap, which have a limit for each value of a key
 
 	Named float64 // whose runs pass gates that jobs share
@@ -136,6 +137,7 @@ func Draw(seed uint64) Mix {
 	m.drawScoped(rand.New(rand.NewPCG(seed, 0x73636f7065656761)))    // "scope", and three letters by which the first dozen worlds have none
 	m.drawWaits(rand.New(rand.NewPCG(seed, 0x7761697463696f)))       // "wait", and three letters by which the worlds that are always the same have none
 	m.drawStops(rand.New(rand.NewPCG(seed, 0x6c696d6974636167)))     // "limit", and three letters by which the worlds that are always the same have none
+	m.drawDisplace(rand.New(rand.NewPCG(seed, 0x6769766573666d)))    // "gives", and two letters by which the worlds that are always the same have none
 	return m
 }
 
@@ -295,6 +297,13 @@ func (m *Mix) drawGates(r *rand.Rand) {
 func (m *Mix) drawOneWaits(r *rand.Rand) {
 	if m.Jobs.Overlap > 0 && chance(r, 0.4) {
 		m.Jobs.OneWaits = pick(r, []float64{0.3, 0.6, 0.9})
+	}
+}
+
+// drawDisplace draws of how many of these earlier runs give way to later ones, from a stream of its own too.
+func (m *Mix) drawDisplace(r *rand.Rand) {
+	if m.Jobs.Overlap > 0 && chance(r, 0.4) {
+		m.Jobs.Displace = pick(r, []float64{0.3, 0.6, 0.9})
 	}
 }
 
