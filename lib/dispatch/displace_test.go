@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -405,4 +408,48 @@ func TestG4_NobodyIsEndedForARunThatWasCancelledMeanwhile(t *testing.T) {
 	if r := g.stands(runs[0]); r.State != run.Running {
 		t.Errorf("the one in progress is %s, for %+v", r.State, r.Why)
 	}
+}
+
+// Runs of two definitions want in at once beside one in progress: the earlier goes by skip, and the later by replace. So does an edit between their claims.
+func TestG1_G4_RunsOfTwoDefinitionsAtOnce(t *testing.T) {
+	g := newGated(t)
+	before, def := policy(job.OverlapSkip, 1), policy(job.OverlapReplace, 1)
+	g.define(def)
+	runs := g.fires(3)
+	g.enters(before, runs[0])
+	g.begins(runs[0])
+	read, going := make(chan struct{}), make(chan struct{})
+	first := true
+	g.fail(func(_ context.Context, c faulty.Call) faulty.Fault {
+		if first && describe(c) == "get gate" { // that of the holder: the others come together behind it
+			first = false
+			close(read)
+			<-going
+		}
+		return faulty.Fault{}
+	})
+	var group sync.WaitGroup
+	enters := func(r run.Run, def job.Definition, came *dispatch.Entrance) {
+		group.Go(func() {
+			var err error
+			if *came, err = g.Enter(context.Background(), r, r.ID.Nominal, def); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	var came [3]dispatch.Entrance
+	enters(g.stands(runs[0]), def, &came[0])
+	<-read
+	enters(runs[1], before, &came[1])
+	enters(runs[2], def, &came[2])
+	for dispatch.Wanting(g.Dispatcher, gate.Own("default", "report")) < 2 {
+		runtime.Gosched()
+	}
+	close(going)
+	group.Wait()
+	same(t, "they come to", came, []dispatch.Entrance{dispatch.Passed, dispatch.Skipped, dispatch.Passed})
+	if r := g.stands(runs[0]); r.State != run.Cancelled || !gaveWayTo(r, runs[2], job.OverlapReplace) {
+		t.Errorf("who was in progress is %s, for %+v", r.State, r.Why)
+	}
+	same(t, "in progress", g.in(), []string{runs[2].ID.String()})
 }

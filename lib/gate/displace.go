@@ -9,7 +9,7 @@ import (
 // Under some policies earlier runs give way to later ones. Earlier and later are those of the line, for runs that hold places too: so it does not matter in which order messages
 // come. What a run is ranked by is in its entry, since its record forgets it when it starts.
 
-// Ranks has the round say in entries how their runs are ranked, and keep the runs that it is told to Learn: it is asked before any.
+// Ranks has the round say in the entries of those that enter from then on how their runs are ranked.
 func (r *Round) Ranks() { r.ranks = true }
 
 // Asks tells whether one that waits has earlier runs asked to stop.

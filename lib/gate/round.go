@@ -29,7 +29,7 @@ type Round struct {
 	joined  []run.Run
 
 	ranks bool      // entries are to say how their runs are ranked
-	seen  []run.Run // of the entries that are sure, where they are ranked: their runs as they were seen
+	seen  []run.Run // of the entries that are sure: their runs as they were seen
 }
 
 // Begin begins a round. What it comes to is decided by the definition with which a named gate was read, if it was.
@@ -89,9 +89,7 @@ func (r *Round) remove(at int) {
 	r.gate.Entries = slices.Delete(r.gate.Entries, at, at+1)
 	if at < r.sure {
 		r.sure--
-		if r.ranks {
-			r.seen = slices.Delete(r.seen, at, at+1)
-		}
+		r.seen = slices.Delete(r.seen, at, at+1)
 	}
 }
 
@@ -111,10 +109,7 @@ func (r *Round) Learn(standing []run.Run) {
 	var kept []Entry
 	for i, of := range standing {
 		if e := r.gate.Entries[r.sure+i]; r.gate.held(e, of) {
-			kept = append(kept, e)
-			if r.ranks {
-				r.seen = append(r.seen, of)
-			}
+			kept, r.seen = append(kept, e), append(r.seen, of)
 		}
 	}
 	r.gate.Entries = slices.Replace(r.gate.Entries, r.sure, r.sure+len(standing), kept...)
