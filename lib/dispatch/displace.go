@@ -35,14 +35,17 @@ type displacing struct {
 	entering run.Run
 	more     bool // there are more to end than one write takes: it does not enter yet
 	given    []given
-	ops      []store.Op
+	ops      []store.Op // of all of these, behind a check of the run itself: two ends may say the same of their job
 }
 
-// endBatch is how many runs are ended by one write.
-const endBatch = 20
+// Bounds of the ends in one write.
+const (
+	endBatch = 20 // runs
+	endOps   = 3  // the most that one takes: the run, that its job is down, and a callback
+)
 
-// displace decides over the holders of a gate for a run that is to displace some, behind those that wait before it.
-func (d *Dispatcher) displace(w *wanting, step *letting, now int64) (way displacing, err error) {
+// displace decides over the holders of a gate for a run that is to displace some, behind those that wait before it. skips is how many of these are skipped by the same write.
+func (d *Dispatcher) displace(w *wanting, step *letting, skips int, now int64) (way displacing, err error) {
 	round, policy := step.round, w.def.Overlap.Policy
 	round.Ranks()
 	ctx, cancel := d.brief()
@@ -60,15 +63,14 @@ func (d *Dispatcher) displace(w *wanting, step *letting, now int64) (way displac
 		way.asks = string(policy)
 		return way, nil
 	}
-	way.more = len(giving) > endBatch
-	if !way.more {
-		way.enters, way.entering = true, w.run
-		way.entering.Wait.Rank = w.rank()
-	}
 	why := round.Why(policy, []run.ID{w.run.ID})
 	// None is ended for a run that was cancelled meanwhile, or whose claim was taken away.
 	way.ops = append(way.ops, store.Op{Kind: store.Check, Key: w.run.ID.Key(w.run.Tenant), If: store.At(store.Item{Version: w.run.Version})})
-	for _, stood := range giving[:min(len(giving), endBatch)] {
+	room := store.MaxOps - 1 - len(step.ops) - skips // beside the gate
+	for _, stood := range giving {
+		if way.more = len(way.given) == endBatch || len(way.given) > 0 && len(way.ops)+endOps > room; way.more {
+			return way, nil
+		}
 		def := job.Definition{}
 		switch edition, err := d.EditionOf(ctx, stood); {
 		case err == nil:
@@ -88,19 +90,24 @@ func (d *Dispatcher) displace(w *wanting, step *letting, now int64) (way displac
 		round.Forget(stood.ID)
 		way.given, way.ops = append(way.given, given{stood: stood, put: put}), append(way.ops, put.ops...)
 	}
+	way.enters, way.entering = true, w.run
+	way.entering.Wait.Rank = w.rank()
 	return way, nil
 }
 
-// written says what became of the write by which runs were ended. Of one that may have been done, what follows is seen to as well.
-func (way *displacing) written(versions []uint64, err error) []given {
-	if err != nil && !passing(err) {
+// written says what became of the write by which runs were ended: at is where each of the ops stood in it. Of one that may have been done, what follows is seen to as well.
+func (way *displacing) written(versions []uint64, at []int, err error) []given {
+	if err != nil {
+		if passing(err) {
+			return way.given
+		}
 		return nil
 	}
-	at := 1 // behind the check
+	at = at[min(1, len(at)):] // behind the check
 	for i := range way.given {
-		if n := len(way.given[i].put.ops); err == nil {
-			way.given[i].versions = versions[at : at+n]
-			at += n
+		for range way.given[i].put.ops {
+			way.given[i].versions = append(way.given[i].versions, versions[at[0]])
+			at = at[1:]
 		}
 	}
 	return way.given

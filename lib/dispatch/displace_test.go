@@ -453,3 +453,54 @@ func TestG1_G4_RunsOfTwoDefinitionsAtOnce(t *testing.T) {
 	}
 	same(t, "in progress", g.in(), []string{runs[2].ID.String()})
 }
+
+// What a write of the store holds bounds how many are skipped and ended by one, whatever their job asks for with an end: those that an earlier policy left waiting, those that a lower
+// limit left in progress, and both.
+func TestG1_G4_ReplaceOfWhatAnEarlierPolicyLeft(t *testing.T) {
+	call := &job.Callback{Job: "report"}
+	for name, c := range map[string]struct {
+		limit, waiting int // of before
+		guarantee      job.Guarantee
+		on             job.Callbacks
+		ends           run.State
+	}{
+		"a long line and a lower limit":             {5, 48, job.AtLeastOnce, job.Callbacks{}, run.Cancelled},
+		"a long line, and an end with a callback":   {1, 48, job.AtMostOnce, job.Callbacks{Failed: call, Recovered: call}, run.Unknown},
+		"ends that say the same of their job":       {3, 0, job.AtMostOnce, job.Callbacks{Recovered: call}, run.Unknown},
+		"a long line, and many ends with callbacks": {25, 60, job.AtMostOnce, job.Callbacks{Failed: call, Recovered: call}, run.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGated(t)
+			before, def := queueing(c.limit), policy(job.OverlapReplace, 1)
+			g.edit(func(j *job.Job) { j.Def.Overlap, j.Def.Guarantee, j.Def.On = before.Overlap, c.guarantee, c.on })
+			runs := g.fires(c.limit + c.waiting + 1)
+			last := runs[len(runs)-1]
+			for i, r := range runs[:len(runs)-1] {
+				g.enters(before, r)
+				if i < c.limit {
+					g.begins(r)
+				}
+			}
+			g.define(def)
+			came := dispatch.Contended
+			for n := 0; came == dispatch.Contended && n < 10; n++ {
+				var err error
+				if came, err = g.Enter(t.Context(), g.stands(last), last.ID.Nominal, def); err != nil {
+					t.Fatal(err)
+				}
+			}
+			same(t, "it comes to", came, dispatch.Passed)
+			same(t, "in progress", g.in(), []string{last.ID.String()})
+			for i, r := range runs[:len(runs)-1] {
+				want := c.ends
+				if i >= c.limit {
+					want = run.Skipped
+				}
+				if s := g.stands(r); s.State != want || s.Why.Policy != string(job.OverlapReplace) {
+					t.Errorf("%d is %s, for %+v", i, s.State, s.Why)
+				}
+			}
+			g.sound(runs)
+		})
+	}
+}

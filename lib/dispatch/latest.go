@@ -45,6 +45,10 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	}
 	var replaced []run.Run
 	stands := false // its own place, which a claim that was taken away has left
+	most := store.MaxOps
+	if newest.displaces() {
+		most -= endOps // one at least can be ended by the same write
+	}
 	for i, p := range places {
 		by := standing[i]
 		later := p.Named(by) && !by.Spared() && !p.Forwarded() && p.Compare(comes) > 0
@@ -61,7 +65,7 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 		case p.Named(by) && (by.Spared() || p.Forwarded()):
 		case later:
 			return d.giveWay(round, all, p.Run), false, nil
-		case 5+len(step.ops)+2*len(replaced) > store.MaxOps: // with the gate, the run that joins and its place, and what this one would take
+		case 5+len(step.ops)+2*len(replaced) > most: // with the gate, the run that joins and its place, and what this one would take
 			more = true
 		case p.Named(by):
 			replaced = append(replaced, by)
@@ -83,7 +87,7 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	}
 	var way displacing
 	if newest.displaces() && !more {
-		if way, err = d.displace(newest, step, now); err != nil {
+		if way, err = d.displace(newest, step, len(replaced), now); err != nil {
 			return all, false, err
 		}
 		if len(way.later) > 0 {
@@ -106,7 +110,7 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 		return all, false, err
 	}
 	why := round.Why(newest.def.Overlap.Policy, []run.ID{inTheWay})
-	ends := way.ops
+	ends, at := store.Once(way.ops)
 	for i, by := range replaced {
 		replaced[i] = by.Overlapping(why, now, newest.def.Kept())
 		op, err := replaced[i].Item(d.NewID())
@@ -124,7 +128,7 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 		newest.came(Overtaken, nil)
 		return earlier, true, nil
 	}
-	newest.given = append(newest.given, way.written(versions, err)...)
+	newest.given = append(newest.given, way.written(versions, at, err)...)
 	if met, err := metOthers(err); met || err != nil {
 		return all, met, err
 	}
