@@ -7,13 +7,12 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
-	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
 // Under the policies cancel and replace, earlier runs that are in progress give way to a later one: they are asked to stop, and it waits in line meanwhile; or they are ended by the
-// write of the gate by which it enters. What follows from an end or a cancel is seen to when nobody waits for this gate any more: it may ask for the same one.
+// write of the gate by which it enters, or where others wait before it, while it waits too. What follows from an end or a cancel is seen to when nobody waits for this gate any more: it may ask for the same one.
 
 // displaces tells whether earlier runs that are in progress give way to this one. To what was opened by hand nobody does: it waits in line under every policy.
 func (w *wanting) displaces() bool {
@@ -23,19 +22,25 @@ func (w *wanting) displaces() bool {
 // given is a run that has given way, or was asked to.
 type given struct {
 	stood    run.Run // as it was seen before
-	put      *Put    // of its end, nil where it was asked
+	put      *Put    // of its end, or of what it was asked
 	versions []uint64
 }
 
 // displacing is what a run comes to that displaces others.
 type displacing struct {
 	later    []run.ID // those in progress that come later: it is skipped for them
-	asks     string   // the policy by which it joins the line and has others stop
+	asks     string   // the policy by which it joins the line and has others give way
 	enters   bool     // with the write that ends the others
 	entering run.Run
-	more     bool // there are more to end than one write takes: it does not enter yet
-	given    []given
-	ops      []store.Op // of all of these, behind a check of the run itself: two ends may say the same of their job
+	yielding
+}
+
+// yielding is one write by which runs give way.
+type yielding struct {
+	checks int  // that lead the ops
+	more   bool // there are more to give way than the write takes: they are for the next
+	given  []given
+	ops    []store.Op // of the checks, and of all that give way: two ends may say the same of their job
 }
 
 // Bounds of the ends in one write.
@@ -63,47 +68,65 @@ func (d *Dispatcher) displace(w *wanting, step *letting, skips int, now int64) (
 		way.asks = string(policy)
 		return way, nil
 	}
-	why := round.Why(policy, []run.ID{w.run.ID})
 	// None is ended for a run that was cancelled meanwhile, or whose claim was taken away.
-	way.ops = append(way.ops, store.Op{Kind: store.Check, Key: w.run.ID.Key(w.run.Tenant), If: store.At(store.Item{Version: w.run.Version})})
+	checks := []store.Op{{Kind: store.Check, Key: w.run.ID.Key(w.run.Tenant), If: store.At(store.Item{Version: w.run.Version})}}
 	room := store.MaxOps - 1 - len(step.ops) - skips // beside the gate
-	for _, stood := range giving {
-		if way.more = len(way.given) == endBatch || len(way.given) > 0 && len(way.ops)+endOps > room; way.more {
-			return way, nil
-		}
-		def := job.Definition{}
-		switch edition, err := d.EditionOf(ctx, stood); {
-		case err == nil:
-			def = edition.Def
-		case !errors.Is(err, job.ErrNotFound) && !errors.Is(err, record.ErrBroken) && !errors.Is(err, record.ErrNewer):
-			return way, fmt.Errorf("read the definition of run %s, which gives way: %w", stood.ID, err)
-		}
-		if stood.Heads() { // durable before its end, behind which no other check of it is armed: one that stops its steps, should this process die
-			if err := d.Rouse(ctx, stood); err != nil {
-				return way, err
-			}
-		}
-		put, err := d.Prepare(ctx, stood.Replaced(why, now, Limits(def)), def.On, now)
-		if err != nil {
-			return way, err
-		}
-		round.Forget(stood.ID)
-		way.given, way.ops = append(way.given, given{stood: stood, put: put}), append(way.ops, put.ops...)
+	if way.yielding, err = d.yield(ctx, round, giving, checks, round.Why(policy, []run.ID{w.run.ID}), now, room); err != nil || way.more {
+		return way, err
+	}
+	for _, g := range way.given {
+		round.Forget(g.stood.ID)
 	}
 	way.enters, way.entering = true, w.run
 	way.entering.Wait.Rank = w.rank()
 	return way, nil
 }
 
-// written says what became of the write by which runs were ended: at is where each of the ops stood in it. Of one that may have been done, what follows is seen to as well.
-func (way *displacing) written(versions []uint64, at []int, err error) []given {
+// yield prepares the write by which holders of a gate give way as why says, of so many ops at most: under cancel they are asked to stop, and under replace they end.
+func (d *Dispatcher) yield(ctx context.Context, round *gate.Round, giving []run.Run, checks []store.Op, why run.Why, now int64, room int) (way yielding, err error) {
+	way.checks, way.ops = len(checks), checks
+	for _, stood := range giving {
+		if way.more = len(way.given) == endBatch || len(way.given) > 0 && len(way.ops)+endOps > room; way.more {
+			return way, nil
+		}
+		def, quiet := job.Definition{}, false
+		switch edition, err := d.EditionOf(ctx, stood); {
+		case err == nil:
+			def, quiet = edition.Def, MayBeQuiet(stood, edition)
+		case !Unreadable(err):
+			return way, fmt.Errorf("read the definition of run %s, which gives way: %w", stood.ID, err)
+		}
+		replaces := why.Policy == string(job.OverlapReplace)
+		if quiet || replaces && stood.Heads() { // durable before, since behind an end no other check of it is armed: one that stops its steps, should this process die
+			if err := d.Rouse(ctx, stood); err != nil {
+				return way, err
+			}
+		}
+		next, ok := stood.Replaced(why, now, Limits(def)), true
+		if !replaces {
+			next, ok = stood.GiveWay(why, now, def.Kept())
+		}
+		if !ok {
+			continue
+		}
+		put, err := d.Prepare(ctx, next, def.On, now)
+		if err != nil {
+			return way, err
+		}
+		way.given, way.ops = append(way.given, given{stood: stood, put: put}), append(way.ops, put.ops...)
+	}
+	return way, nil
+}
+
+// written says what became of the write by which runs gave way: at is where each of the ops stood in it. Of one that may have been done, what follows is seen to as well.
+func (way *yielding) written(versions []uint64, at []int, err error) []given {
 	if err != nil {
 		if passing(err) {
 			return way.given
 		}
 		return nil
 	}
-	at = at[min(1, len(at)):] // behind the check
+	at = at[way.checks:]
 	for i := range way.given {
 		for range way.given[i].put.ops {
 			way.given[i].versions = append(way.given[i].versions, versions[at[0]])
@@ -136,10 +159,12 @@ func (l *letting) mayAsk() bool {
 	return l.calling.look && !l.named() && !l.gone() && l.round.Asks()
 }
 
-// ask has earlier runs give way to the one that waits for that: as many as it takes for it, and those before it in line, to have room. It tells whether any has ended of it.
+// ask has earlier runs give way to the one that waits for that: as many as it takes for it, and those before it in line, to have room. It tells whether there is more to do: any has
+// ended of it, or there are more than one write takes.
 //
-// Durable with it: that they were asked. A crash before leaves it to the message of the run that waits, or to its check.
-func (l *letting) ask() (ended bool, err error) {
+// Durable with it: that they were asked, or have ended, and nothing where the gate or the run that waits stands otherwise than was read. A crash before leaves it to the message of
+// the run that waits, or to its check.
+func (l *letting) ask() (again bool, err error) {
 	if !l.mayAsk() {
 		return false, nil
 	}
@@ -166,41 +191,32 @@ func (l *letting) ask() (ended bool, err error) {
 	if asking == nil {
 		return false, nil
 	}
-	why := l.round.Why(job.OverlapPolicy(asking.Wait.Asks), []run.ID{asking.ID})
-	var wishes []*wish
-	var asked []given
-	for _, stood := range l.round.GiveWay(gate.PlaceOf(*asking), l.round.Lacks(ahead+1, l.limit())-l.round.Stopping(), true) {
-		kept := job.DefaultRetention
-		if edition, err := l.EditionOf(ctx, stood); err == nil {
-			kept = edition.Def.Kept()
-			if MayBeQuiet(stood, edition) {
-				if err := l.Rouse(ctx, stood); err != nil { // before it is asked: a check that stops the steps, should this process die behind it
-					return false, err
-				}
-			}
-		}
-		asked = append(asked, given{stood: stood})
-		wishes = append(wishes, &wish{run: stood, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
-			if r.Opening != stood.Opening || r.Generation != stood.Generation {
-				return r, run.Taken
-			}
-			if next, ok := r.GiveWay(why, l.now, kept); ok {
-				return next, run.Claimed
-			}
-			return r, run.Taken
-		}})
+	policy := job.OverlapPolicy(asking.Wait.Asks)
+	lacking, anew := l.round.Lacks(ahead+1, l.limit()), policy != job.OverlapReplace // which ends those, too, that were asked and go on
+	if anew {
+		lacking -= l.round.Stopping()
 	}
-	if err := l.granted(ctx, wishes); err != nil {
+	checks := []store.Op{
+		{Kind: store.Check, Key: l.calling.at.Item(), If: store.At(store.Item{Version: l.round.Gate().Version})},
+		{Kind: store.Check, Key: asking.ID.Key(asking.Tenant), If: store.At(store.Item{Version: asking.Version})},
+	}
+	giving := l.round.GiveWay(gate.PlaceOf(*asking), lacking, anew)
+	way, err := l.yield(ctx, l.round, giving, checks, l.round.Why(policy, []run.ID{asking.ID}), l.now, store.MaxOps)
+	if err != nil || len(way.given) == 0 {
 		return false, err
 	}
-	for i, w := range wishes {
-		if w.verdict == run.Claimed {
-			l.calling.given = append(l.calling.given, asked[i])
-			l.Metrics.GateGaveWay.Inc(l.Metrics.Gate(l.calling.at.Series(), gate.OwnSeries(l.job.Def.Labels)))
-		}
-		ended = ended || w.run.State.Ended()
+	ops, at := store.Once(way.ops)
+	versions, err := l.writeBriefly(ops...)
+	l.calling.given = append(l.calling.given, way.written(versions, at, err)...)
+	if err != nil {
+		return false, err
 	}
-	return ended, nil
+	again = way.more
+	for _, g := range way.given {
+		l.Metrics.GateGaveWay.Inc(l.Metrics.Gate(l.calling.at.Series(), gate.OwnSeries(l.job.Def.Labels)))
+		again = again || g.put.run.State.Ended()
+	}
+	return again, nil
 }
 
 // seeOff does what follows for runs that have given way, or were asked to: their workers hear of it, the steps of workflows' runs stop, whoever they call is called, and those that wait for

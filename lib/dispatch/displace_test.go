@@ -504,3 +504,82 @@ func TestG1_G4_ReplaceOfWhatAnEarlierPolicyLeft(t *testing.T) {
 		})
 	}
 }
+
+// Under replace nobody waits for a run that hangs, also where a run that was opened by hand waits before: who is in progress ends for the later one, and the other starts first.
+func TestG2_G4_ReplaceBehindARunThatWasOpenedByHand(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		g := newGated(t)
+		def := policy(job.OverlapReplace, 1)
+		g.define(def)
+		runs := g.fires(2)
+		g.enters(def, runs[1])
+		g.begins(runs[1])
+		if asked { // by somebody, and it goes on
+			cancel, _ := g.stands(runs[1]).AskCancel(then, "no longer needed", time.Hour)
+			g.write(cancel)
+		}
+		by := g.write(g.write(succeeded(runs[0])).Reopen(1, 0, "retried on request").Reopened(g.now.UnixMilli() + 10_000))
+		g.enters(def, by)
+		if r := g.stands(runs[1]); r.State != run.Running {
+			t.Errorf("for the one opened by hand it is %s", r.State)
+		}
+		g.sent()
+		later := g.put(30, nil)
+		same(t, "one that comes later", g.enters(def, later), []dispatch.Entrance{dispatch.Joined})
+		if r := g.stands(runs[1]); r.State != run.Cancelled || !gaveWayTo(r, later, job.OverlapReplace) {
+			t.Errorf("the one in progress is %s, for %+v", r.State, r.Why)
+		}
+		same(t, "sent", g.sent(), []int{0})
+		same(t, "in progress", g.in(), []string{by.ID.String()})
+		g.begins(by)
+		g.finishes(by)
+		same(t, "sent", g.sent(), []int{30})
+		g.sound([]run.Run{runs[0], runs[1], later})
+	}
+}
+
+// before does something between the decision over a write of a run and the write, once.
+func (g *gated) before(of run.Run, act func()) {
+	g.fail(func(_ context.Context, c faulty.Call) faulty.Fault {
+		if c.Method != faulty.Write && c.Method != faulty.WriteEach || !slices.ContainsFunc(c.Ops, func(op store.Op) bool { return op.Key == of.ID.Key(of.Tenant) && op.Kind == store.Put }) {
+			return faulty.Fault{}
+		}
+		g.hook = nil
+		g.mu.Unlock()
+		defer g.mu.Lock()
+		act()
+		return faulty.Fault{}
+	})
+}
+
+// Nobody is asked to stop for a run that has left the line meanwhile, or was let in.
+func TestG4_NobodyIsAskedForARunThatWaitsNoLonger(t *testing.T) {
+	for name, leaves := range map[string]func(g *gated, waits run.Run){
+		"it was cancelled": func(g *gated, waits run.Run) {
+			cancelled, _ := g.stands(waits).AskCancel(then, "no longer needed", time.Hour)
+			g.write(cancelled)
+		},
+		"it was let in": func(g *gated, _ run.Run) {
+			g.define(policy(job.OverlapCancel, 2))
+			other, err := dispatch.New(g.Config) // another process
+			if err == nil {
+				err = other.LetIn(g.t.Context(), gate.Own("default", "report"))
+			}
+			if err != nil {
+				g.t.Error(err)
+			}
+		},
+	} {
+		g := newGated(t)
+		def := policy(job.OverlapCancel, 1)
+		g.define(def)
+		runs := g.fires(2)
+		g.enters(def, runs[0])
+		g.begins(runs[0])
+		g.before(runs[0], func() { leaves(g, runs[1]) })
+		g.enters(def, runs[1])
+		if r := g.stands(runs[0]); r.Cancel {
+			t.Errorf("%s: the one in progress was asked to stop, for %+v", name, r.Why)
+		}
+	}
+}

@@ -128,7 +128,9 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 		newest.came(Overtaken, nil)
 		return earlier, true, nil
 	}
-	newest.given = append(newest.given, way.written(versions, at, err)...)
+	if len(way.given) > 0 {
+		newest.given = append(newest.given, way.written(versions, at, err)...)
+	}
 	if met, err := metOthers(err); met || err != nil {
 		return all, met, err
 	}

@@ -199,8 +199,8 @@ func (d *Dispatcher) callIn(c *calling, whole bool) error {
 		step := &letting{Dispatcher: d, calling: c, whole: whole, far: far}
 		err := step.read()
 		if err == nil && step.idle() {
-			var ended bool
-			if ended, err = step.ask(); err == nil && ended { // which makes room at once
+			var again bool
+			if again, err = step.ask(); err == nil && again { // who has ended makes room at once
 				steps++
 				continue
 			}
