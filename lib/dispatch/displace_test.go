@@ -583,3 +583,32 @@ func TestG4_NobodyIsAskedForARunThatWaitsNoLonger(t *testing.T) {
 		}
 	}
 }
+
+// Who was let in from the front of a line in a pause comes when it was made: nobody takes it for the earliest of all.
+func TestG4_WhoIgnoredAPauseIsRankedByItsTime(t *testing.T) {
+	for _, p := range []job.OverlapPolicy{job.OverlapCancel, job.OverlapReplace} {
+		g := newGated(t)
+		def := policy(p, 2)
+		g.define(def)
+		runs := g.fires(2)
+		for _, r := range runs {
+			g.enters(def, r)
+			g.begins(r)
+		}
+		g.edit(func(j *job.Job) { j.Def.Paused = true })
+		ignores := g.put(20, func(r run.Run) run.Run { r.IgnorePause = true; return r })
+		same(t, "one that ignores the pause", g.enters(def, ignores), []dispatch.Entrance{dispatch.Joined})
+		g.finishes(runs[0])
+		g.begins(ignores)
+		g.edit(func(j *job.Job) { j.Def.Paused = false })
+		later := g.put(30, nil)
+		g.enters(def, later)
+		if r := g.stands(runs[1]); !gaveWayTo(r, later, p) {
+			t.Errorf("%s: the earliest is %s, for %+v", p, r.State, r.Why)
+		}
+		if r := g.stands(ignores); r.State != run.Running || r.Cancel {
+			t.Errorf("%s: who ignored the pause is %s, asked: %v", p, r.State, r.Cancel)
+		}
+		g.sound(append(runs, ignores, later))
+	}
+}
