@@ -60,7 +60,7 @@ func (d *Dispatcher) displace(w *wanting, step *letting, skips int, now int64) (
 	}
 	lacking := round.Lacks(1, w.limit(round))
 	giving := round.GiveWay(w.place(), lacking, false)
-	if later := round.Later(w.place()); len(giving) == 0 && lacking > 0 && len(later) > 0 {
+	if later := round.Later(w.place()); len(giving) < lacking && len(later) > 0 {
 		way.later = later[:min(len(later), run.MaxInTheWay)]
 		return way, nil
 	}

@@ -612,3 +612,26 @@ func TestG4_WhoIgnoredAPauseIsRankedByItsTime(t *testing.T) {
 		g.sound(append(runs, ignores, later))
 	}
 }
+
+// A lower limit has left an earlier and a later run in progress: one that comes between them is skipped for the later one, and nobody gives way to it.
+func TestG4_BetweenThoseThatALowerLimitHasLeft(t *testing.T) {
+	for _, p := range []job.OverlapPolicy{job.OverlapCancel, job.OverlapReplace} {
+		g := newGated(t)
+		wide := policy(p, 2)
+		g.define(wide)
+		runs := g.fires(3)
+		for _, i := range []int{0, 2} {
+			g.enters(wide, runs[i])
+			g.begins(runs[i])
+		}
+		def := policy(p, 1)
+		g.define(def)
+		same(t, string(p), g.enters(def, runs[1]), []dispatch.Entrance{dispatch.Skipped})
+		if r := g.stands(runs[1]); !slices.Equal(r.Why.InTheWay, []string{runs[2].ID.String()}) {
+			t.Errorf("%s: skipped for %+v", p, r.Why)
+		}
+		if r := g.stands(runs[0]); r.State != run.Running || r.Cancel {
+			t.Errorf("%s: the earlier one is %s, asked: %v", p, r.State, r.Cancel)
+		}
+	}
+}
