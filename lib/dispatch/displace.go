@@ -68,6 +68,13 @@ func (d *Dispatcher) displace(w *wanting, step *letting, skips int, now int64) (
 		way.asks = string(policy)
 		return way, nil
 	}
+	switch jobs, err := d.Book.Jobs(ctx, w.run.Tenant, w.run.ID.Job); {
+	case err != nil:
+		return way, fmt.Errorf("read job %s, which may be paused: %w", w.run.ID.Job, err)
+	case jobs[0].Def.Paused || jobs[0].Broken != nil: // it would not start: nobody gives way to it before it may
+		way.asks = string(policy)
+		return way, nil
+	}
 	// None is ended for a run that was cancelled meanwhile, or whose claim was taken away.
 	checks := []store.Op{{Kind: store.Check, Key: w.run.ID.Key(w.run.Tenant), If: store.At(store.Item{Version: w.run.Version})}}
 	room := store.MaxOps - 1 - len(step.ops) - skips // beside the gate

@@ -635,3 +635,34 @@ func TestG4_BetweenThoseThatALowerLimitHasLeft(t *testing.T) {
 		}
 	}
 }
+
+// A pause that comes upon a run which is on its way holds it: nobody gives way to it before the job is resumed.
+func TestG4_NobodyGivesWayInAPause(t *testing.T) {
+	for _, p := range []job.OverlapPolicy{job.OverlapCancel, job.OverlapReplace} {
+		g := newGated(t)
+		def := policy(p, 1)
+		g.define(def)
+		runs := g.fires(2)
+		g.enters(def, runs[0])
+		g.begins(runs[0])
+		g.edit(func(j *job.Job) { j.Def.Paused = true })
+		same(t, string(p), g.enters(def, runs[1]), []dispatch.Entrance{dispatch.Joined})
+		g.mend(runs[1])
+		if r := g.stands(runs[0]); r.State != run.Running || r.Cancel {
+			t.Errorf("%s: in the pause it is %s, asked: %v", p, r.State, r.Cancel)
+		}
+		g.sent()
+		g.edit(func(j *job.Job) { j.Def.Paused = false })
+		if err := g.LetIn(t.Context(), gate.Own("default", "report")); err != nil {
+			t.Fatal(err)
+		}
+		if p == job.OverlapCancel {
+			g.stops(runs[0])
+		}
+		if r := g.stands(runs[0]); r.State != run.Cancelled || !gaveWayTo(r, runs[1], p) {
+			t.Errorf("%s: after the pause it is %s, for %+v", p, r.State, r.Why)
+		}
+		same(t, string(p)+": sent", g.sent(), []int{1})
+		g.sound(runs)
+	}
+}
