@@ -109,9 +109,12 @@ func (d *Dispatcher) yield(ctx context.Context, round *gate.Round, giving []run.
 				return way, err
 			}
 		}
-		next, ok := stood.Replaced(why, now, Limits(def)), true
-		if !replaces {
-			next, ok = stood.GiveWay(why, now, def.Kept())
+		next, ok := stood, true
+		next.GateKey = round.ID().Key // which no record says of who has entered and not started
+		if replaces {
+			next = next.Replaced(why, now, Limits(def))
+		} else {
+			next, ok = next.GiveWay(why, now, def.Kept())
 		}
 		if !ok {
 			continue

@@ -666,3 +666,42 @@ func TestG4_NobodyGivesWayInAPause(t *testing.T) {
 		g.sound(runs)
 	}
 }
+
+// With a key, runs of the same value give way to one another, and say which it is: also those that have entered and not started.
+func TestG4_GivingWayByAKey(t *testing.T) {
+	for _, p := range []job.OverlapPolicy{job.OverlapCancel, job.OverlapReplace} {
+		for _, begun := range []bool{false, true} {
+			g := newGated(t)
+			e := g.keyedBy("${ .payload.customer }")
+			def := e.Def
+			def.Overlap.Policy = p
+			g.define(def)
+			var runs []run.Run
+			for n, v := range []string{"acme", "other", "acme"} {
+				r, ok, err := g.Keyed(t.Context(), g.put(n, bringing(fmt.Sprintf(`{"customer": %q}`, v))), e)
+				if !ok || err != nil {
+					t.Fatal(err)
+				}
+				runs = append(runs, r)
+				if g.enters(def, r); begun && n == 0 {
+					s := started(g.stands(r))
+					s.Placed, s.GateKey = true, r.GateKey
+					g.write(s)
+				}
+			}
+			if p == job.OverlapCancel && begun {
+				g.stops(runs[0])
+			}
+			what := fmt.Sprintf("%s, begun %v", p, begun)
+			if r := g.stands(runs[0]); r.State != run.Cancelled || !gaveWayTo(r, runs[2], p) || r.GateKey != gate.KeyOf("acme") {
+				t.Errorf("%s: it is %s at %q, for %+v", what, r.State, r.GateKey, r.Why)
+			}
+			if r := g.stands(runs[1]); r.State != run.Queued || r.Cancel || r.Waits() {
+				t.Errorf("%s: that of another value is %s", what, r.Stage())
+			}
+			if r := g.stands(runs[2]); r.Waits() || r.State != run.Queued {
+				t.Errorf("%s: the later one is %s", what, r.Stage())
+			}
+		}
+	}
+}
