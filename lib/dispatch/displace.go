@@ -235,9 +235,15 @@ func (d *Dispatcher) seeOff(ctx context.Context, all []given) {
 	if len(all) == 0 {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Lease) // what has been written is seen to, also where the worker that wrote it is being stopped
+	defer cancel()
 	runs := make([]run.Run, len(all))
 	for i, g := range all {
-		runs[i] = g.stood
+		if runs[i] = g.stood; g.versions != nil {
+			d.CountEnd(g.put.run)
+			d.callBack(ctx, g.put.calls)
+			d.putOff(ctx, g.put.waiting, g.versions)
+		}
 	}
 	standing, err := d.ReadRuns(ctx, runs)
 	if err != nil {
@@ -245,11 +251,6 @@ func (d *Dispatcher) seeOff(ctx context.Context, all []given) {
 		return
 	}
 	for i, g := range all {
-		if g.versions != nil {
-			d.CountEnd(g.put.run)
-			d.callBack(ctx, g.put.calls)
-			d.putOff(ctx, g.put.waiting, g.versions)
-		}
 		if err := d.stopOff(ctx, g.stood, standing[i]); err != nil {
 			d.Log.WarnContext(ctx, "what follows from a run that has given way is left to its message, or its check", "run", g.stood.ID.String(), "error", err)
 		}

@@ -705,3 +705,39 @@ func TestG4_GivingWayByAKey(t *testing.T) {
 		}
 	}
 }
+
+// What follows from an end is seen to though the worker is stopped in the moment in which it is written, and though it cannot be read any more: it is counted, and whoever it calls is called.
+func TestWhatFollowsFromARunThatIsReplaced(t *testing.T) {
+	for _, unread := range []bool{false, true} {
+		g := newGated(t)
+		def := policy(job.OverlapReplace, 1)
+		g.edit(func(j *job.Job) {
+			j.Def.Overlap, j.Def.Guarantee, j.Def.On = def.Overlap, job.AtMostOnce, job.Callbacks{Failed: &job.Callback{Job: "report"}}
+		})
+		var told []string
+		g.Cancelled = func(_ string, id run.ID) { told = append(told, id.String()) }
+		runs := g.fires(2)
+		g.enters(def, runs[0])
+		g.begins(runs[0])
+		ctx, stop := context.WithCancel(t.Context())
+		g.fail(func(_ context.Context, c faulty.Call) faulty.Fault {
+			switch {
+			case ctx.Err() == nil && slices.ContainsFunc(c.Ops, func(op store.Op) bool { return op.Key == runs[0].ID.Key("default") && op.Kind == store.Put }):
+				stop()
+			case ctx.Err() != nil && unread && slices.Contains(c.Keys, runs[0].ID.Key("default")):
+				return faulty.Fault{Refuse: errors.New("it cannot be read")}
+			}
+			return faulty.Fault{}
+		})
+		_, err := g.Enter(ctx, runs[1], runs[1].ID.Nominal, def)
+		g.fail(nil)
+		if r := g.stands(runs[0]); err != nil || r.State != run.Unknown {
+			t.Fatalf("it is %s, %v", r.State, err)
+		}
+		called := g.sent()
+		same(t, fmt.Sprintf("unread %v: callbacks sent", unread), len(called), 1)
+		if !unread {
+			same(t, "told", told, []string{runs[0].ID.String()})
+		}
+	}
+}
