@@ -153,8 +153,8 @@ func (h *Held) Show(ctx context.Context, so runlog.Log) (read bool, err error) {
 }
 
 // write changes the run as long as this attempt holds it: over a cancel's word, a reader's touch, or an earlier renewal whose answer was lost,
-// it decides again. Where the attempt has ended with the outcome that is to be written, an earlier try of it has succeeded. Over
-// anything else it is fenced. tried is a put of the change that was tried already, nil for none. wrote is false where there was
+// it decides again. Where the attempt has ended with the outcome that is to be written, an earlier try of it has succeeded, unless
+// its run was ended for a later one. Over anything else it is fenced. tried is a put of the change that was tried already, nil for none. wrote is false where there was
 // nothing to write any more.
 func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.Run, int64) run.Run, tried *dispatch.Put) (wrote bool, err error) {
 	for range maxRounds {
@@ -163,7 +163,7 @@ func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.R
 		if put == nil {
 			standing := h.standing()
 			if !standing.Holds(h.started.Fence) {
-				if ended, ok := standing.Closed(h.started.Fence); ok && ended == outcome {
+				if ended, ok := standing.Closed(h.started.Fence); ok && ended == outcome && !standing.GaveWay() {
 					return false, nil
 				}
 				return false, worker.ErrFenced

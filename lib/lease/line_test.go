@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -168,4 +169,23 @@ func TestG1_G2_AReservationOfAWorkerThatVanishesHoldsNoPlace(t *testing.T) {
 			t.Errorf("offered is %s, want %s", offer.Run, first.ID)
 		}
 	})
+}
+
+// Whose run was ended for a later one is fenced, also where its attempt has stopped by itself: its end is no earlier try of that of the worker, and is counted by whoever wrote it.
+func TestP5_WhoStopsBehindAReplaceIsFenced(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		inOffice(t, func(t *testing.T, o *office) {
+			first := o.queued(tenant, func(d *job.Definition) { d.Overlap = job.Overlap{Policy: job.OverlapReplace, Limit: 1} })
+			claim := o.begin(first, o.take(able("w-1", "f")), me)
+			stands, now := o.read(first), time.Now().UnixMilli()
+			if asked { // by somebody, and it stops
+				stands, _ = stands.AskCancel(now, "no longer needed", time.Hour)
+				stands.Version = o.write(stands.Item(o.d.NewID()))
+			}
+			o.write(stands.Replaced(run.Why{Code: run.WhyOverlap, Gate: "job:" + first.ID.Job, Policy: string(job.OverlapReplace)}, now, run.Limits{Retention: time.Hour}).Item(o.d.NewID()))
+			if state, err := o.Finish(t.Context(), tenant, claim, worker.End{Outcome: run.OutcomeCancelled}); !errors.Is(err, worker.ErrFenced) {
+				t.Errorf("asked %v: it is told %s, %v", asked, state, err)
+			}
+		})
+	}
 }
