@@ -21,6 +21,7 @@ type Line struct {
 	Since    int64        // Unix ms
 	Behind   int          // runs that are before it in line, at most MaxBehind
 	InTheWay []string     // IDs of runs that are in progress at the gate, those that were let in first; at most run.MaxInTheWay
+	Stopping int          // how many of those that are in progress were asked to stop
 	Closed   *gate.Change // where somebody has closed the gate
 }
 
@@ -35,7 +36,7 @@ func (s *Service) lineOf(ctx context.Context, r run.Run) (Line, error) {
 	if err != nil {
 		return line, err
 	}
-	if line.InTheWay, err = s.inProgress(ctx, g); err != nil {
+	if line.InTheWay, line.Stopping, err = s.inProgress(ctx, g); err != nil {
 		return line, err
 	}
 	page, err := s.Store.Query(ctx, g.Before(gate.PlaceOf(r), MaxBehind))
@@ -46,29 +47,29 @@ func (s *Service) lineOf(ctx context.Context, r run.Run) (Line, error) {
 	return line, nil
 }
 
-// inProgress names the first few runs that hold places at a gate.
-func (s *Service) inProgress(ctx context.Context, g gate.Gate) (ids []string, err error) {
+// inProgress names the first few runs that hold places at a gate, and counts those of them that were asked to stop.
+func (s *Service) inProgress(ctx context.Context, g gate.Gate) (ids []string, stopping int, err error) {
 	for round := g.Begin(); len(ids) < run.MaxInTheWay; {
 		var some []run.Run
 		for _, id := range round.Unsure(store.MaxKeys) {
 			some = append(some, run.Run{ID: id, Tenant: g.Tenant})
 		}
 		if len(some) == 0 {
-			return ids, nil
+			return ids, stopping, nil
 		}
 		standing, err := s.Dispatch.PeekRuns(ctx, some)
 		if err != nil {
-			return nil, fmt.Errorf("read the runs at gate %s: %w", g.ID(), err)
+			return nil, 0, fmt.Errorf("read the runs at gate %s: %w", g.ID(), err)
 		}
 		round.Learn(standing)
-		ids = nil
+		ids, stopping = nil, round.Stopping()
 		for _, e := range round.Gate().Entries {
 			if len(ids) < run.MaxInTheWay {
 				ids = append(ids, g.Run(e).String())
 			}
 		}
 	}
-	return ids, nil
+	return ids, stopping, nil
 }
 
 // Gate is how a gate stands: one that has a name of its own, or the own gate of a job. Where the job has one for each value of a key, it is all of them together.

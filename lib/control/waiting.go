@@ -364,8 +364,12 @@ func (s Standing) whyInLine() Waiting {
 	case n > 1:
 		text += fmt.Sprintf(", and %s and others are in progress", l.InTheWay[0])
 	}
-	if s.Run.Wait.Asks != "" {
-		text += ". The earliest of them is asked to stop for it"
+	switch {
+	case s.Run.Wait.Asks == "":
+	case l.Stopping == 1:
+		text += ". One of those in progress was asked to stop"
+	case l.Stopping > 1:
+		text += fmt.Sprintf(". %d of those in progress were asked to stop", l.Stopping)
 	}
 	if l.Closed != nil {
 		who = "belfry gate open " + l.Gate

@@ -38,6 +38,8 @@ func TestWhyARunDoesNotGoOn(t *testing.T) {
 	tooLate.StartBy = past.UnixMilli()
 	inTime, openedAgain, paced := queued, scheduled(past), run.Run{ID: run.FireID("a", past.UnixMilli()), State: run.Queued, Reason: run.CaughtUp}
 	inTime.StartBy, openedAgain.StartBy, paced.StartBy = later.UnixMilli(), later.UnixMilli(), later.UnixMilli()
+	asks := queued
+	asks.Wait.Asks = string(job.OverlapCancel)
 	openedAgain.Reason = "retried on request"
 	brief := def
 	brief.ExpiresAfter = schedule.Duration(30 * time.Second)
@@ -71,6 +73,10 @@ func TestWhyARunDoesNotGoOn(t *testing.T) {
 		"PacedInTime":        {control.Standing{Run: paced, Due: later}, "paced", "by 2026-11-25T10:00:00Z.", later},
 		"InLineInTime": {control.Standing{Run: inTime, Due: past, Line: &control.Line{Gate: "job:a", Behind: 2, InTheWay: []string{"a~1"}}}, "gate",
 			"a~1 is in progress. It is skipped where it has not started by 2026-11-25T10:00:00Z. the runs in its way", time.Time{}},
+		"InLineForOneThatStops": {control.Standing{Run: asks, Due: past, Line: &control.Line{Gate: "job:a", InTheWay: []string{"a~1"}, Stopping: 1}}, "gate",
+			"and a~1 is in progress. One of those in progress was asked to stop. the runs in its way", time.Time{}},
+		"InLineForOneOpenedByHand": {control.Standing{Run: asks, Due: past, Line: &control.Line{Gate: "job:a", InTheWay: []string{"a~1"}}}, "gate",
+			"and a~1 is in progress. the runs in its way", time.Time{}},
 		"InLineBesideRoom": {control.Standing{Run: queued, Due: past, Line: &control.Line{Gate: "job:a"}}, "gate", "Nobody is in progress there: the next check lets it in", time.Time{}},
 		"InLineWhereClosed": {control.Standing{Run: queued, Due: past, Line: &control.Line{Gate: "stripe", Closed: &gate.Change{Reason: "they are down"}}}, "gate",
 			"It is the next in line at the gate stripe. The gate is closed (they are down): nobody is let in until it is opened. belfry gate open stripe", time.Time{}},

@@ -35,7 +35,7 @@ type Run struct {
 	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result; and that it makes up for a missed fire"`
 	Skipped       *Skipped          `json:"skipped,omitempty" doc:"of a skipped run that stands for other than one missed fire"`
 	Callback      *CallbackOf       `json:"callback,omitempty" doc:"of a run that tells of another one's end, or of missed fires: of which"`
-	Why           *Why              `json:"why,omitempty" doc:"of a run that was skipped at a gate: what was in its way"`
+	Why           *Why              `json:"why,omitempty" doc:"of a run that was skipped at a gate: what was in its way; of one that gave way to a later run, or was asked to: to which. So it stands on running, cancelled and unknown runs, too"`
 	Discarded     *Discarded        `json:"discarded,omitempty" doc:"of a dead letter that somebody has settled without running it again"`
 	Result        json.RawMessage   `json:"result,omitempty" doc:"what the target answered: its JSON, or else text; left out of lists"`
 	ResultType    string            `json:"result_type,omitempty" doc:"media type that the target named, of a result that is not JSON; left out where it named none. It ends with ;base64 where the result is base64, since it is no text"`

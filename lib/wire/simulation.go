@@ -32,7 +32,7 @@ type SimulatedRun struct {
 	Attempts    []SimulatedAttempt `json:"attempts" doc:"all of them, oldest first"`
 	Steps       []SimulatedStep    `json:"steps,omitempty" doc:"of a workflow's run that has begun: each step of its definition, by start, then by path; those without a start last"`
 	Result      json.RawMessage    `json:"result" doc:"what its target answered, or the output of its workflow; null where there is none"`
-	Why         *Why               `json:"why,omitempty" doc:"of a run that was skipped at a gate: what was in its way"`
+	Why         *Why               `json:"why,omitempty" doc:"of a run that was skipped at a gate: what was in its way; of one that gave way to a later run, or was asked to: to which"`
 }
 
 // SimulatedStep is a step of a workflow's run and what became of it.

@@ -29,7 +29,7 @@ export interface Run {
   reason?: string
   skipped?: { count: number; through: string }
   callback?: { event: string; run: string; count?: number } // of a run that tells of another one's end, or of missed fires: of which
-  why?: { code: string; policy: string; in_the_way: string[]; text: string } // of a run that was skipped at a gate, or as too late
+  why?: { code: string; policy: string; in_the_way: string[]; text: string } // of a run that was skipped at a gate, or as too late, or gave way to a later one
   discarded?: { at: string; by?: string; note?: string } // of a dead letter that was settled
   result_type?: string
   result_cut?: boolean
