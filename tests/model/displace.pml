@@ -25,6 +25,8 @@ c_code {
 #define wrongone   (planted == 11) /* the latest of those in progress gives way, not the earliest */
 #define noask      (planted == 12) /* who joins asks nobody: that is left to its check, which comes where nothing happens any more */
 
+#define untied     (planted == 13) /* who asks does not look whether the gate, and the one that waits, stand as it has read them */
+
 #define NONE 0
 #define QUEUED 1
 #define WAITING 2
@@ -38,7 +40,7 @@ bit entry[R], place[R];                         /* the gate, and the line */
 bit gst[H]; byte rst[H];                        /* whether the gate has changed since a hand has read it, and which of the runs */
 bit faulted;
 hidden byte i, k, n, z;                         /* of one operation; none ends with a loop */
-hidden byte G1_limit, G2_nobody_forgotten, G4_for_a_later_one, G4_one_waits, G4_earliest_gives_way, G4_latest_runs, P7_one_end, no_attempt_follows, all_end;
+hidden byte G1_limit, G2_nobody_forgotten, G4_for_a_later_one, G4_for_one_that_waits, G4_one_waits, G4_earliest_gives_way, G4_latest_runs, P7_one_end, no_attempt_follows, all_end;
 
 #define each(v, act) for (v : 0 .. R - 1) { if :: v < runs -> act :: else fi }
 #define stale(r)     (rst[h] >> (r) & 1)
@@ -56,10 +58,13 @@ inline writegate()  { each(i, entry[i] = we[i]); wrotegate() }
 inline progress()   { n = 0; each(i, if :: st[i] == RUNNING -> n++ :: else fi); G1_limit = (n <= limit); assert(G1_limit) }
 inline waits()      { n = 0; each(i, if :: line(i) -> n++ :: else fi); G4_one_waits = (n <= 1); assert(G4_one_waits) }
 inline givesway(x, to) { G4_for_a_later_one = (to > x); assert(G4_for_a_later_one); lost[x] = 1 }
+/* A run is asked for one that waits, and not for one that was let in, or has left the line. */
+inline gaveway(x, to) { G4_for_one_that_waits = (st[to] == WAITING); assert(G4_for_one_that_waits); givesway(x, to) }
 inline ends(x)      { P7_one_end = (st[x] != ENDED); assert(P7_one_end); st[x] = ENDED; wroterun(x) }
 inline send(x)      { if :: msgs[x] < 2 -> msgs[x]++ :: else fi }
 /* Of those in progress, the one that gives way to r: the earliest, where that is earlier. R for none. */
 inline chosen()     { x = R; each(k, if :: we[k] && (wrongone || x == R) && k != r && (k < r || nolater) -> x = k :: else fi) }
+#define asread ((!gst[h] && !stale(w)) || untied)
 #define dies  :: d_step { faults -> faults--; faulted = 1 }; goto dead
 
 /* Lets in whoever waits and has room, looking at all that hold places; and where it has none, has one that holds a place asked to stop. */
@@ -88,13 +93,13 @@ again:
   if :: x == R -> goto done :: else fi;
   if
   :: d_step { asked[x] || stale(x) }; if :: asked[x] -> goto done :: else -> goto again fi
-  :: d_step { !asked[x] && !stale(x) && st[x] == RUNNING -> givesway(x, w); asked[x] = 1; wroterun(x) }; goto done
-  :: d_step { !asked[x] && !stale(x) && st[x] == QUEUED -> givesway(x, w); asked[x] = 1; ends(x) };
+  :: d_step { !asked[x] && !stale(x) && asread && st[x] == RUNNING -> gaveway(x, w); asked[x] = 1; wroterun(x) }; goto done
+  :: d_step { !asked[x] && !stale(x) && asread && st[x] == QUEUED -> gaveway(x, w); asked[x] = 1; ends(x) };
      if
      :: goto again
      dies
      fi
-  :: d_step { !asked[x] && !stale(x) && !holder(x) }; goto again
+  :: d_step { !asked[x] && !stale(x) && !(asread && holder(x)) }; goto again
   fi;
 done:
   skip

@@ -44,7 +44,7 @@ func TestG1_G2_G4_TheModelOfRunsThatGiveWayKeepsThePromises(t *testing.T) {
 func TestEachRuleOfRunsThatGiveWayTakenOutIsMissed(t *testing.T) {
 	needsSpin(t)
 	bounds := map[string][]string{"noreask": displaceFaults, "apart": displaceReplaced, "unfenced": displaceReplace, "unseen": displaceReplace, "follows": displaceShort, "wrongone": displaceTwo,
-		"nolater": displaceReplace}
+		"nolater": displaceReplace, "untied": displaceCancels}
 	for rule, number := range plantedErrors(t, "displace.pml") {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
