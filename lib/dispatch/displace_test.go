@@ -741,3 +741,25 @@ func TestWhatFollowsFromARunThatIsReplaced(t *testing.T) {
 		}
 	}
 }
+
+// A run between two attempts gives way at once: its next attempt never comes.
+func TestG4_WhoWaitsForItsNextAttemptGivesWay(t *testing.T) {
+	for _, p := range []job.OverlapPolicy{job.OverlapCancel, job.OverlapReplace} {
+		g := newGated(t)
+		def := policy(p, 1)
+		g.define(def)
+		runs := g.fires(2)
+		g.enters(def, runs[0])
+		g.write(g.begins(runs[0]).Fail(then, run.Failure{Error: "no", NextAt: then + 5000}, run.Limits{MaxFailures: 3}))
+		if r := g.stands(runs[0]); r.State != run.Retrying {
+			t.Fatalf("it is %s", r.State)
+		}
+		g.sent()
+		g.enters(def, runs[1])
+		if r := g.stands(runs[0]); r.State != run.Cancelled || !gaveWayTo(r, runs[1], p) || len(r.Attempts) != 1 || r.Attempts[0].Outcome != run.OutcomeFailed {
+			t.Errorf("%s: it is %s, for %+v, after %+v", p, r.State, r.Why, r.Attempts)
+		}
+		same(t, string(p)+": in progress", g.in(), []string{runs[1].ID.String()})
+		g.sound(runs)
+	}
+}
