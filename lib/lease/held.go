@@ -242,7 +242,11 @@ func (h *Held) conclude(ctx context.Context, outcome run.Outcome, change func(ru
 	defer cancel()
 	wrote, err := h.write(writing, outcome, change, tried)
 	if errors.Is(err, worker.ErrFenced) {
-		h.settle(writing, drop)
+		v := drop
+		if r := h.standing(); r.GaveWay() && left(writing, h.desk.Dispatch, r) != nil { // whoever ended it may have died before it let anybody in
+			v = shortly
+		}
+		h.settle(writing, v)
 		return 0, err
 	}
 	if err != nil {

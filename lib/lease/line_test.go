@@ -189,3 +189,20 @@ func TestP5_WhoStopsBehindAReplaceIsFenced(t *testing.T) {
 		})
 	}
 }
+
+// Whoever ends a run for a later one may die before it has told those that wait for a place of it: the worker of the run does, when it comes with an end that does not count.
+func TestG2_WhoWaitsForARunThatWasReplacedIsLetInByItsWorker(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		w := o.atWork(queue1)
+		now := time.Now().UnixMilli()
+		o.write(o.read(w.run).Replaced(run.Why{Code: run.WhyOverlap, Gate: "job:" + w.run.ID.Job, Policy: string(job.OverlapReplace)}, now, run.Limits{Retention: time.Hour}).Item(o.d.NewID()))
+		if state, err := o.Finish(t.Context(), tenant, w.claim, worker.End{Outcome: run.OutcomeSucceeded}); !errors.Is(err, worker.ErrFenced) {
+			t.Fatalf("it is told %s, %v", state, err)
+		}
+		ended := time.Now()
+		w.next(w.line[0])
+		if waited := time.Since(ended); waited > 15*time.Second {
+			t.Errorf("the line went on %s after there was room", waited)
+		}
+	})
+}
