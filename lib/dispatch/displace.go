@@ -71,7 +71,7 @@ func (d *Dispatcher) displace(w *wanting, step *letting, skips int, now int64) (
 	switch jobs, err := d.Book.Jobs(ctx, w.run.Tenant, w.run.ID.Job); {
 	case err != nil:
 		return way, fmt.Errorf("read job %s, which may be paused: %w", w.run.ID.Job, err)
-	case jobs[0].Def.Paused || jobs[0].Broken != nil: // it would not start: nobody gives way to it before it may
+	case jobs[0].Def.Paused || jobs[0].Broken != nil || waitsForNone(jobs[0], w.run): // it would not start: nobody gives way to it before it may
 		way.asks = string(policy)
 		return way, nil
 	}
@@ -190,13 +190,25 @@ func (l *letting) ask() (again bool, err error) {
 	}
 	var asking *run.Run // the latest of those that do
 	before, ahead := 0, 0
+	asks := page.Cursor != "" || len(places) < len(page.Items) // what is not seen may
 	for i, p := range places {
-		if by := &standing[i]; p.Named(*by) && !l.holds(*by) {
-			if by.Wait.Asks != "" {
-				asking, ahead = by, before
-			}
-			before++
+		by := &standing[i]
+		if !p.Named(*by) {
+			asks = asks || by.Version != 0 && by.State == 0 // of a newer version of Belfry
+			continue
 		}
+		asks = asks || by.Wait.Asks != ""
+		if l.holds(*by) || l.deleted(*by) || by.Expired(l.now) { // it is not let in, however many end for it
+			continue
+		}
+		if by.Wait.Asks != "" {
+			asking, ahead = by, before
+		}
+		before++
+	}
+	if !asks { // who did has left the line: nobody reads it for that any more
+		l.round.AskNoMore()
+		return false, l.writeGate(l.round)
 	}
 	if asking == nil {
 		return false, nil

@@ -410,14 +410,9 @@ func TestG4_NobodyIsEndedForARunThatWasCancelledMeanwhile(t *testing.T) {
 	}
 }
 
-// Runs of two definitions want in at once beside one in progress: the earlier goes by skip, and the later by replace. So does an edit between their claims.
-func TestG1_G4_RunsOfTwoDefinitionsAtOnce(t *testing.T) {
-	g := newGated(t)
-	before, def := policy(job.OverlapSkip, 1), policy(job.OverlapReplace, 1)
-	g.define(def)
-	runs := g.fires(3)
-	g.enters(before, runs[0])
-	g.begins(runs[0])
+// atOnce has runs enter in one group, behind one that holds a place already, and gives what they came to.
+func (g *gated) atOnce(holder run.Run, by func(run.Run) job.Definition, runs ...run.Run) []dispatch.Entrance {
+	g.t.Helper()
 	read, going := make(chan struct{}), make(chan struct{})
 	first := true
 	g.fail(func(_ context.Context, c faulty.Call) faulty.Fault {
@@ -428,26 +423,46 @@ func TestG1_G4_RunsOfTwoDefinitionsAtOnce(t *testing.T) {
 		}
 		return faulty.Fault{}
 	})
+	defer g.fail(nil)
 	var group sync.WaitGroup
-	enters := func(r run.Run, def job.Definition, came *dispatch.Entrance) {
+	enters := func(r run.Run, came *dispatch.Entrance) {
 		group.Go(func() {
 			var err error
-			if *came, err = g.Enter(context.Background(), r, r.ID.Nominal, def); err != nil {
-				t.Error(err)
+			if *came, err = g.Enter(context.Background(), r, r.ID.Nominal, by(r)); err != nil {
+				g.t.Error(err)
 			}
 		})
 	}
-	var came [3]dispatch.Entrance
-	enters(g.stands(runs[0]), def, &came[0])
+	came := make([]dispatch.Entrance, len(runs)+1)
+	enters(g.stands(holder), &came[len(runs)])
 	<-read
-	enters(runs[1], before, &came[1])
-	enters(runs[2], def, &came[2])
-	for dispatch.Wanting(g.Dispatcher, gate.Own("default", "report")) < 2 {
+	for i, r := range runs {
+		enters(r, &came[i])
+	}
+	for dispatch.Wanting(g.Dispatcher, gate.Own("default", "report")) < len(runs) {
 		runtime.Gosched()
 	}
 	close(going)
 	group.Wait()
-	same(t, "they come to", came, []dispatch.Entrance{dispatch.Passed, dispatch.Skipped, dispatch.Passed})
+	same(g.t, "who holds a place comes to", came[len(runs)], dispatch.Passed)
+	return came[:len(runs)]
+}
+
+// Runs of two definitions want in at once beside one in progress: the earlier goes by skip, and the later by replace. So does an edit between their claims.
+func TestG1_G4_RunsOfTwoDefinitionsAtOnce(t *testing.T) {
+	g := newGated(t)
+	before, def := policy(job.OverlapSkip, 1), policy(job.OverlapReplace, 1)
+	g.define(def)
+	runs := g.fires(3)
+	g.enters(before, runs[0])
+	g.begins(runs[0])
+	came := g.atOnce(runs[0], func(r run.Run) job.Definition {
+		if r.ID == runs[1].ID {
+			return before
+		}
+		return def
+	}, runs[1], runs[2])
+	same(t, "they come to", came, []dispatch.Entrance{dispatch.Skipped, dispatch.Passed})
 	if r := g.stands(runs[0]); r.State != run.Cancelled || !gaveWayTo(r, runs[2], job.OverlapReplace) {
 		t.Errorf("who was in progress is %s, for %+v", r.State, r.Why)
 	}
@@ -761,5 +776,106 @@ func TestG4_WhoWaitsForItsNextAttemptGivesWay(t *testing.T) {
 		}
 		same(t, string(p)+": in progress", g.in(), []string{runs[1].ID.String()})
 		g.sound(runs)
+	}
+}
+
+// Runs that come at once take a place each, as they would one after the other: by replace the newest three of six are in progress then.
+func TestG4_SeveralAtOnceReplaceOneEach(t *testing.T) {
+	g := newGated(t)
+	def := policy(job.OverlapReplace, 3)
+	g.define(def)
+	runs := g.fires(7)
+	for _, r := range runs[:3] {
+		g.enters(def, r)
+		g.begins(r)
+	}
+	came := g.atOnce(runs[2], func(run.Run) job.Definition { return def }, runs[3:]...)
+	same(t, "they come to", came, []dispatch.Entrance{dispatch.Skipped, dispatch.Passed, dispatch.Passed, dispatch.Passed})
+	for i, by := range []int{6, 5, 4} {
+		if r := g.stands(runs[i]); r.State != run.Cancelled || !gaveWayTo(r, runs[by], job.OverlapReplace) {
+			t.Errorf("%d is %s, for %+v", i, r.State, r.Why)
+		}
+	}
+	if r := g.stands(runs[3]); len(r.Why.InTheWay) != 3 {
+		t.Errorf("the earliest of those that came is skipped for %+v", r.Why)
+	}
+	same(t, "in progress", len(g.in()), 3)
+	g.sound(runs)
+}
+
+// Nobody gives way to a run that does not start any more: one that is too late by the time that a pause is over, or whose job was deleted and made anew since.
+func TestG4_NobodyGivesWayToARunThatIsNotLetInAnyMore(t *testing.T) {
+	for _, p := range []job.OverlapPolicy{job.OverlapCancel, job.OverlapReplace} {
+		for name, passes := range map[string]func(g *gated){
+			"it is too late":      func(g *gated) { g.pass(5*time.Minute, 5*time.Minute) },
+			"its job was deleted": func(g *gated) { g.edit(func(j *job.Job) { j.Generation, j.Born = 5, 3 }) },
+		} {
+			g := newGated(t)
+			def := policy(p, 1)
+			g.define(def)
+			runs := []run.Run{g.put(0, nil), g.lasting(1, time.Minute)}
+			g.enters(def, runs[0])
+			g.begins(runs[0])
+			g.edit(func(j *job.Job) { j.Def.Paused = true })
+			same(t, string(p), g.enters(def, runs[1]), []dispatch.Entrance{dispatch.Joined})
+			passes(g)
+			g.edit(func(j *job.Job) { j.Def.Paused = false })
+			if err := g.LetIn(t.Context(), gate.Own("default", "report")); err != nil {
+				t.Fatal(err)
+			}
+			if r := g.stands(runs[0]); r.State != run.Running || r.Cancel {
+				t.Errorf("%s, %s: the one in progress is %s, asked: %v, for %+v", p, name, r.State, r.Cancel, r.Why)
+			}
+		}
+	}
+}
+
+// A run that is on its way while its job is deleted, and made anew, ends nobody: it does not start.
+func TestG4_NobodyEndsForARunOfADeletedJob(t *testing.T) {
+	g := newGated(t)
+	def := policy(job.OverlapReplace, 1)
+	g.define(def)
+	runs := g.fires(2)
+	g.enters(def, runs[0])
+	g.begins(runs[0])
+	g.edit(func(j *job.Job) { j.Deleted = true })
+	g.enters(def, runs[1])
+	if r := g.stands(runs[0]); r.State != run.Running {
+		t.Errorf("the one in progress is %s, for %+v", r.State, r.Why)
+	}
+	if r := g.stands(runs[1]); r.State != run.Cancelled {
+		t.Errorf("the later one is %s", r.State)
+	}
+}
+
+// A gate forgets that one that waits asks others to stop once nobody does: who looks at it after that reads its line no more than at any other.
+func TestWhoAskedHasLeftTheLine(t *testing.T) {
+	g := newGated(t)
+	def := policy(job.OverlapCancel, 1)
+	g.define(def)
+	runs := g.fires(2)
+	g.enters(def, runs[0])
+	g.begins(runs[0])
+	g.enters(def, runs[1])
+	by := g.write(g.write(succeeded(g.put(5, nil))).Reopen(1, 0, "retried on request").Reopened(g.now.UnixMilli() + 10_000))
+	g.enters(def, by)
+	cancelled, _ := g.stands(runs[1]).AskCancel(then, "no longer needed", time.Hour)
+	was := g.stands(runs[1])
+	g.write(cancelled)
+	if err := g.Left(t.Context(), was); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "wait", g.places(), 1)
+	for range 2 {
+		g.forget()
+		if err := g.LetIn(t.Context(), gate.Own("default", "report")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if at := g.gate(); at.Asks {
+		t.Errorf("the gate says that somebody asks")
+	}
+	if ops := g.forget(); slices.ContainsFunc(ops, func(op string) bool { return strings.HasPrefix(op, "query") }) {
+		t.Errorf("asked of the store: %v", ops)
 	}
 }

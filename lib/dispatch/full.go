@@ -54,7 +54,7 @@ func (w *wanting) rank() int64 { return max(w.due, w.run.Created, w.run.Wait.Ran
 // behind sees to runs that their policies skip since others wait. That these do is read from the line, and not from its count: so a place that is of nobody skips nobody, up to a
 // line that is too long to be looked through.
 func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met bool, err error) {
-	step, places, standing, _, err := d.whoWaits(skip[0].at, waiting, run.MaxInTheWay)
+	step, places, standing, _, err := d.whoWaits(skip[0], waiting, run.MaxInTheWay)
 	if err != nil {
 		return skip, false, err
 	}
@@ -67,7 +67,6 @@ func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met
 		return skip, false, err
 	}
 	round := step.round
-	skip[0].given = append(skip[0].given, step.calling.given...)
 	held := step.named() && !round.Closed() // all of them, by the pauses of their jobs
 	var ahead []run.ID
 	for i, p := range places {
@@ -90,10 +89,13 @@ func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met
 }
 
 // whoWaits reads a gate and the front of its line anew, once whoever can be is let in. Of a line that is short enough to be looked through, places that are of nobody are gone by
-// then. more says that the line goes on.
-func (d *Dispatcher) whoWaits(of gate.ID, waiting, limit int) (step *letting, places []gate.Place, standing []run.Run, more bool, err error) {
+// then. more says that the line goes on. It is for one that wants in, which sees to those that have given way meanwhile, also behind an error.
+func (d *Dispatcher) whoWaits(wants *wanting, waiting, limit int) (step *letting, places []gate.Place, standing []run.Run, more bool, err error) {
+	of := wants.at
 	call := &calling{at: of, look: true}
-	if err := d.callIn(call, waiting <= lineLook); err != nil {
+	err = d.callIn(call, waiting <= lineLook)
+	wants.given = append(wants.given, call.given...)
+	if err != nil {
 		return nil, nil, nil, false, err
 	}
 	round, err := d.readGate(of)
@@ -114,7 +116,7 @@ func (d *Dispatcher) whoWaits(of gate.ID, waiting, limit int) (step *letting, pl
 		}
 		line.Limit, more = limit-len(items), len(items) >= limit
 	}
-	step = &letting{Dispatcher: d, calling: &calling{at: of, look: true, given: call.given}, round: round}
+	step = &letting{Dispatcher: d, calling: &calling{at: of, look: true}, round: round}
 	places, standing, err = step.places(ctx, items)
 	return step, places, standing, more, err
 }

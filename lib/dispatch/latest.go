@@ -27,10 +27,9 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	more := false
 	switch {
 	case round.Waiting() > 0:
-		if step, places, standing, more, err = d.whoWaits(newest.at, round.Waiting(), lineLook); err != nil {
+		if step, places, standing, more, err = d.whoWaits(newest, round.Waiting(), lineLook); err != nil {
 			return all, false, err
 		}
-		newest.given = append(newest.given, step.calling.given...)
 		if round = step.round; round.Waiting() == 0 {
 			return all, true, nil // they were let in, and there may be room for more
 		}
@@ -148,7 +147,7 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	if way.enters {
 		d.Metrics.GateLetIn.Inc(d.countedAs(newest))
 		newest.came(Passed, nil)
-		return d.giveWay(round, earlier, newest.run.ID), false, nil
+		return earlier, false, nil // others may give way to these, where more than one may be in progress
 	}
 	if way.asks != "" { // who has ended meanwhile found nobody to let in
 		call := &calling{at: newest.at, look: true}

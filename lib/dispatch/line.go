@@ -178,7 +178,7 @@ func (d *Dispatcher) callGroup(group []*calling) {
 		all.gone, all.look = append(all.gone, c.gone...), all.look || c.look
 	}
 	err := d.callIn(&all, false)
-	group[0].given = all.given
+	group[0].given = all.given // where any has given way, this one has asked for a look, and sees to no other gate meanwhile
 	for _, c := range group {
 		c.err = err
 		close(c.done)

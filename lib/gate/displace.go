@@ -15,6 +15,9 @@ func (r *Round) Ranks() { r.ranks = true }
 // Asks tells whether one that waits has earlier runs asked to stop.
 func (r *Round) Asks() bool { return r.gate.Asks && r.gate.Waiting > 0 }
 
+// AskNoMore says that nobody who waits has others asked to stop any more.
+func (r *Round) AskNoMore() { r.gate.Asks = false }
+
 // Enter lets a run in by itself, in a place that another has just left.
 func (r *Round) Enter(of run.Run) {
 	r.forget(of.ID)
@@ -53,7 +56,7 @@ func (r *Round) GiveWay(to Place, more int, anew bool) []run.Run {
 	slices.SortFunc(at, func(a, b int) int { return r.rankOf(a).Compare(r.rankOf(b)) })
 	var giving []run.Run
 	for _, i := range at[:max(0, min(len(at), more))] {
-		giving = append(giving, r.seen[i])
+		giving = append(giving, *r.seen[i])
 	}
 	return giving
 }

@@ -28,8 +28,8 @@ type Round struct {
 	entered []Entry // in this round
 	joined  []run.Run
 
-	ranks bool      // entries are to say how their runs are ranked
-	seen  []run.Run // of the entries that are sure: their runs as they were seen
+	ranks bool       // entries are to say how their runs are ranked
+	seen  []*run.Run // of the entries that are sure: their runs as they were seen
 }
 
 // Begin begins a round. What it comes to is decided by the definition with which a named gate was read, if it was.
@@ -107,8 +107,9 @@ func (r *Round) Unsure(most int) []run.ID {
 // read has no State, and holds its place.
 func (r *Round) Learn(standing []run.Run) {
 	var kept []Entry
-	for i, of := range standing {
-		if e := r.gate.Entries[r.sure+i]; r.gate.held(e, of) {
+	for i := range standing {
+		of := &standing[i]
+		if e := r.gate.Entries[r.sure+i]; r.gate.held(e, *of) {
 			kept, r.seen = append(kept, e), append(r.seen, of)
 		}
 	}
@@ -229,6 +230,7 @@ func (r *Round) Closed() bool { return r.gate.shut() }
 func (r *Round) Gate() Gate {
 	g := r.gate
 	g.Entries = append(slices.Clone(g.Entries), r.entered...)
+	g.Asks = r.Asks()
 	return g
 }
 
