@@ -879,3 +879,50 @@ func TestWhoAskedHasLeftTheLine(t *testing.T) {
 		t.Errorf("asked of the store: %v", ops)
 	}
 }
+
+// Beside a named gate: what a run has there is free when it gives way, before the later one asks for it. Who waits there holds its place at the own gate, gives way like any other, and leaves the line.
+func TestG1_G2_G4_GivingWayBesideANamedGate(t *testing.T) {
+	for _, p := range []job.OverlapPolicy{job.OverlapCancel, job.OverlapReplace} {
+		s := newSeveral(t)
+		s.passes("a", job.Overlap{Policy: p, Limit: 1}, nil, use(1))
+		s.passes("b", job.Overlap{}, nil, use(1))
+		s.says(limited(1))
+		own := func(want string) {
+			t.Helper()
+			in, _ := s.whoAt(gate.Own("default", "a"))
+			same(t, string(p)+": in progress at its own gate", in, want)
+		}
+		gave := func(n, to int) {
+			t.Helper()
+			r := s.run("a", n, nil)
+			if r.State != run.Cancelled || r.Why.Policy != string(p) || !slices.Equal(r.Why.InTheWay, []string{s.run("a", to, nil).ID.String()}) {
+				t.Errorf("%s: %d is %s, for %+v", p, n, r.State, r.Why)
+			}
+		}
+		same(t, "the first", s.comes("a", 0), dispatch.Passed)
+		begun := started(s.keyed(s.run("a", 0, nil)))
+		begun.Placed, begun.NamedGates = true, true
+		s.write(begun)
+		same(t, "one of another job", s.comes("b", 1), dispatch.Joined)
+		same(t, "a later one", s.comes("a", 2), dispatch.Joined) // under cancel at its own gate, under replace at the other
+		if p == job.OverlapCancel {
+			s.gated.stops(s.run("a", 0, nil))
+			s.wantsAt("[b1]", "[]")
+			same(t, "the later one, let in", s.comes("a", 2), dispatch.Joined)
+		}
+		gave(0, 2)
+		own("[a2]")
+		s.wantsAt("[b1]", "[a2]")
+		s.comes("a", 3) // for which the one that waits at the other gate ends
+		gave(2, 3)
+		own("[a3]")
+		if p == job.OverlapCancel { // it was let in
+			s.wantsAt("[b1]", "[]")
+			same(t, "the last, let in", s.comes("a", 3), dispatch.Joined)
+		}
+		s.wantsAt("[b1]", "[a3]")
+		s.over("b", 1)
+		s.wantsAt("[a3]", "[]")
+		same(t, "the last, let in at both", s.comes("a", 3), dispatch.Passed)
+	}
+}
