@@ -172,6 +172,27 @@ func TestARunKeepsToItsBudget(t *testing.T) {
 			time.Sleep(delay + 5*time.Minute)
 		}
 	}
+	stops := func(ctx context.Context, _ target.Call) (target.Result, error) {
+		<-ctx.Done() // each run but the last gives way
+		return target.Result{}, ctx.Err()
+	}
+	givesWay := func(policy job.OverlapPolicy) func(context.Context, *testing.T, *node.Node) {
+		return func(ctx context.Context, t *testing.T, n *node.Node) {
+			def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}, Overlap: job.Overlap{Policy: policy}}
+			if _, _, err := n.Control.Put(ctx, "default", "on-demand", def, control.Match{}); err != nil {
+				t.Fatal(err)
+			}
+			for range requests {
+				if _, _, err := n.Control.Trigger(ctx, "default", "on-demand", control.Request{}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Second)
+			}
+			if n := n.Dispatch.Metrics.Runs.Value(run.Cancelled.String()); n != requests-1 {
+				t.Errorf("%d runs gave way, want %d", n, requests-1)
+			}
+		}
+	}
 	for _, c := range []struct {
 		name          string
 		handler       target.Func
@@ -186,6 +207,8 @@ func TestARunKeepsToItsBudget(t *testing.T) {
 		{"FireWithARetry", onceFailing(), fired(1), 6, 3.6, fires, 1, fires},      // the second delivery looks first, and its start at the job: it may be deleted
 		{"RequestNow", ok, requested(0, ""), 4, 2.1, requests, 0.06, 2},           // 1.6, and some are looked at again while they wait
 		{"RequestLater", ok, requested(time.Hour, ""), 6, 1.6, requests, 0.06, 2}, // put and listed when it is asked for, claimed when it is due
+		{"RequestThatEndsAnother", stops, givesWay(job.OverlapReplace), 10, 7.7, requests, 0.06, 5},
+		{"RequestThatHasAnotherStop", stops, givesWay(job.OverlapCancel), 25, 13.5, requests, 0.06, 5},
 		{"RequestWithAKey", ok, requested(0, "k"), 5, 2.1, requests, 0.06, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"context"
+	"errors"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
@@ -209,6 +212,64 @@ func TestWhatAWaitTakes(t *testing.T) {
 			t.Logf("%.2f write units a run, and %.2f without a gate: %.2f more", writes, plain, writes-plain)
 			if writes-plain > row.most || writes-plain < row.least {
 				t.Errorf("a wait takes %.2f write units, want %.0f to %.0f", writes-plain, row.least, row.most)
+			}
+		})
+	}
+}
+
+// What a run takes that has another one give way to it, beyond one whose job bounds nothing: the earlier is between two attempts. Under replace it ends by the transaction by which the later one
+// enters, over the gate and both runs. Under cancel the later one joins the line and is let in, as any that waits, and the other ends by a transaction between, over the same three. Who has ended has one
+// check less than one that goes on. tests/budget has those that are under way, and what is read. docs/cost.md tells of both.
+func TestWhatGivingWayTakes(t *testing.T) {
+	if emulated {
+		t.Skip("counted by the test without emulators, which they change nothing about")
+	}
+	const runs = 20
+	later := func(context.Context, target.Call) (target.Result, error) {
+		return target.Result{}, errors.New("not yet")
+	}
+	takes := func(t *testing.T, overlap job.Overlap) (writes float64) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, nil, lone, later)
+			time.Sleep(17 * time.Second)
+			wait := schedule.Duration(12 * time.Hour)
+			def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}, Overlap: overlap, Retry: job.Retry{MaxAttempts: 2, Initial: wait, Max: wait, Factor: 1}}
+			if _, _, err := r.Control.Put(r.ctx, "default", "report", def, control.Match{}); err != nil {
+				t.Fatal(err)
+			}
+			var asked []run.ID
+			ask := func(minute int) error {
+				if minute%2 > 0 || len(asked) == runs+1 {
+					return nil
+				}
+				one, _, err := r.Control.Trigger(r.ctx, "default", "report", control.Request{})
+				asked = append(asked, one.ID)
+				return err
+			}
+			if err := r.minutes(2, ask); err != nil { // the first finds nobody
+				t.Fatal(err)
+			}
+			before := r.meter.read()
+			if err := r.minutes(2*runs+90, ask); err != nil {
+				t.Fatal(err)
+			}
+			u := r.meter.read()
+			writes = (u.Writes - before.Writes - u.Shared + before.Shared) / runs
+			for _, id := range asked[:runs] {
+				if ended, err := r.Control.Run(r.ctx, "default", id); err != nil || ended.Why.Policy != string(overlap.Policy) || !overlap.IsZero() && ended.State != run.Cancelled {
+					t.Fatalf("it is %s, for %+v, %v", ended.State, ended.Why, err)
+				}
+			}
+		})
+		return writes
+	}
+	plain := takes(t, job.Overlap{})
+	for policy, want := range map[job.OverlapPolicy]float64{job.OverlapReplace: 5, job.OverlapCancel: 19} {
+		t.Run(string(policy), func(t *testing.T) {
+			writes := takes(t, job.Overlap{Policy: policy})
+			t.Logf("%.2f write units a run, and %.2f without a gate", writes, plain)
+			if math.Abs(writes-plain-want) > 0.25 {
+				t.Errorf("giving way takes %.2f write units, want some %.0f", writes-plain, want)
 			}
 		})
 	}
