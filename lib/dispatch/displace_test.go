@@ -479,6 +479,7 @@ func TestG1_G4_ReplaceOfWhatAnEarlierPolicyLeft(t *testing.T) {
 		on             job.Callbacks
 		ends           run.State
 	}{
+		"a line that just fits, and a lower limit":  {5, 47, job.AtLeastOnce, job.Callbacks{}, run.Cancelled},
 		"a long line and a lower limit":             {5, 48, job.AtLeastOnce, job.Callbacks{}, run.Cancelled},
 		"a long line, and an end with a callback":   {1, 48, job.AtMostOnce, job.Callbacks{Failed: call, Recovered: call}, run.Unknown},
 		"ends that say the same of their job":       {3, 0, job.AtMostOnce, job.Callbacks{Recovered: call}, run.Unknown},
@@ -597,6 +598,43 @@ func TestG4_NobodyIsAskedForARunThatWaitsNoLonger(t *testing.T) {
 			t.Errorf("%s: the one in progress was asked to stop, for %+v", name, r.Why)
 		}
 	}
+}
+
+// As many are asked to stop as it takes, and no more, also where somebody leaves between the decision and the write: another is let in then, before the one that asks.
+func TestG4_NoMoreAreAskedThanItTakes(t *testing.T) {
+	g := newGated(t)
+	def := policy(job.OverlapCancel, 3)
+	g.define(def)
+	runs := g.fires(6)
+	byHand := func(r run.Run) run.Run {
+		return g.write(g.write(succeeded(r)).Reopen(1, 0, "retried on request").Reopened(g.now.UnixMilli() + 10_000))
+	}
+	first := byHand(runs[0])
+	for _, r := range []run.Run{first, runs[2], runs[3]} {
+		same(t, "in progress", g.enters(def, r), []dispatch.Entrance{dispatch.Passed})
+		g.begins(r)
+	}
+	waits := byHand(runs[1])
+	g.enters(def, waits)
+	other, err := dispatch.New(g.Config) // another process
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.before(runs[2], func() {
+		ended := g.write(g.stands(first).Succeed(then, run.Ref{}, "", run.Limits{Retention: 24 * time.Hour}))
+		if err := other.Left(t.Context(), ended); err != nil {
+			t.Error(err)
+		}
+	})
+	later := g.put(30, nil)
+	same(t, "a later one", g.enters(def, later), []dispatch.Entrance{dispatch.Joined})
+	if r := g.stands(waits); r.Waits() {
+		t.Error("the one that was opened by hand waits still")
+	}
+	if a, b := g.stands(runs[2]), g.stands(runs[3]); !gaveWayTo(a, later, job.OverlapCancel) || b.Cancel {
+		t.Errorf("the earlier one gives way to %+v, and the other was asked: %v", a.Why, b.Cancel)
+	}
+	g.sound(append(runs, later))
 }
 
 // Who was let in from the front of a line in a pause comes when it was made: nobody takes it for the earliest of all.
