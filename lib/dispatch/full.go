@@ -231,6 +231,9 @@ func (d *Dispatcher) stand(before []*wanting, joining []run.Run) (map[run.ID]boo
 
 // skip skips runs that found no room.
 func (d *Dispatcher) skip(round *gate.Round, full []*wanting, ahead []run.ID) {
+	if len(full) == 0 {
+		return
+	}
 	now, unfit := d.Clock()
 	var puts []*Put
 	var skipped []*wanting
