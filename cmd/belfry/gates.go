@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/jobfile"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -236,7 +237,10 @@ func gateNamed(ctx context.Context, server *client.Client, name string) (wire.Ga
 func (c *cli) showGate(g wire.Gate) error {
 	return show(c, g, func(g wire.Gate) [][2]string {
 		most := "any number may wait"
-		if g.MaxWaiting != nil {
+		switch {
+		case job.OverlapPolicy(g.Policy).LatestWaits():
+			most = "the latest waits, in place of the one before"
+		case g.MaxWaiting != nil:
 			most = fmt.Sprintf("at most %d may wait", *g.MaxWaiting)
 		}
 		closed := ""

@@ -78,6 +78,10 @@ func TestGatesFromTheCommandLine(t *testing.T) {
 		}
 		call(0, "", "gate", "line", name)
 	}
+	call(0, demand("alone", "overlap: {policy: replace, limit: 7}"), "job", "apply", "-f", "-")
+	if got := call(0, "", "gate", "get", "alone").out; !strings.Contains(got, "policy       replace\n") || !strings.Contains(got, "line         the latest waits, in place of the one before\n") {
+		t.Errorf("where earlier runs give way it is shown as\n%s", got)
+	}
 	var names []string
 	for _, g := range decode[[]wire.Gate](t, call(0, "", "gate", "list", "-o", "json").out) {
 		names = append(names, g.Name)

@@ -4,15 +4,13 @@ import (
 	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/gate"
-	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
 // replaces tells whether the run waits in the place of those that waited before it. Whoever stands at the front of a line that a pause holds skips nobody.
 func (w *wanting) replaces() bool {
-	policy := w.def.Overlap.Policy
-	return (policy == job.OverlapQueueLatest || policy.Displaces()) && !w.past && !w.at.IsNamed()
+	return w.def.Overlap.Policy.LatestWaits() && !w.past && !w.at.IsNamed()
 }
 
 // latest has the latest of runs that found no room wait, in place of those that waited before it: these are skipped by the write by which it joins. Who is earlier than one that waits is skipped,

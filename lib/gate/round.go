@@ -246,7 +246,7 @@ func (r *Round) Why(policy job.OverlapPolicy, waiting []run.ID) run.Why {
 	switch {
 	case r.Closed():
 		why.Code, holders = run.WhyClosed, nil
-	case policy == job.OverlapQueueLatest, policy.Displaces():
+	case policy.LatestWaits():
 		holders = nil
 	case policy == job.OverlapQueue, policy == job.OverlapAllow, policy == "":
 		why.Code = run.WhyFull

@@ -38,6 +38,9 @@ func (p OverlapPolicy) limits() bool { return p != OverlapAllow && slices.Contai
 // Displaces tells whether a run makes earlier ones that are in progress give way to it.
 func (p OverlapPolicy) Displaces() bool { return p == OverlapCancel || p == OverlapReplace }
 
+// LatestWaits tells whether of all that wait the latest stays, and takes the place of the one before.
+func (p OverlapPolicy) LatestWaits() bool { return p == OverlapQueueLatest || p.Displaces() }
+
 // waiting says how many wait under policies that leave nothing to choose.
 var waiting = map[OverlapPolicy]string{OverlapSkip: "no run waits", OverlapQueueOne: "one run waits", OverlapQueueLatest: "one run waits", OverlapCancel: "one run waits", OverlapReplace: "no other run waits"}
 

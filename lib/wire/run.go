@@ -172,7 +172,7 @@ func (w *Why) clause(reason string) string {
 		return fmt.Sprintf("the gate was closed, and nobody may wait there (gate: %s)", at)
 	case w.Code == "closed":
 		return fmt.Sprintf("the gate was closed, and %s waited, as many as may (gate: %s)", runs, at)
-	case w.Policy == string(job.OverlapQueueLatest), job.OverlapPolicy(w.Policy).Displaces():
+	case job.OverlapPolicy(w.Policy).LatestWaits():
 		return fmt.Sprintf("%s came later and took its place (%s: %s)", runs, w.Code, policy)
 	case w.Policy == string(job.OverlapQueueOne):
 		return fmt.Sprintf("another run of the job waited already, and in its way %s %s (%s: %s)", were, runs, w.Code, policy)
