@@ -265,7 +265,7 @@ func (s runState) reaches(to runState) bool {
 		case "scheduled", "skipped":
 			return s.waited(to)
 		case "failed": // its gate could not be told
-			return strings.HasPrefix(to.reason, "expression: overlap.key: ")
+			return strings.HasPrefix(to.reason, "expression: overlap.key: ") || strings.HasPrefix(to.reason, "expression: gates[")
 		}
 		return false
 	case "retrying":
