@@ -219,8 +219,7 @@ test('a second press, or the second of a double click, does not do the opposite 
 deep('a deletion that is answered late leaves the viewer where they have gone', async () => {
   await server.put('late', { target: exec('true') })
   const v = await act(server.console + '/jobs/late')
-  let answer
-  await v.page.route('**/v1/jobs/late', (route) => (route.request().method() === 'DELETE' ? new Promise((resolve) => (answer = () => resolve(route.continue()))) : route.fallback()))
+  const answer = await v.hold('**/v1/jobs/late', 'DELETE', (route) => route.continue())
   await v.press('Delete…')
   await v.dialog.getByLabel('Type late').fill('late')
   await v.dialog.getByRole('button', { name: 'Delete' }).click()
@@ -518,8 +517,7 @@ test('a run that was made although its answer was lost is not made a second time
 test('a button is disabled while its request runs, and a dialog that was closed meanwhile tells the outcome', async () => {
   await server.put('slow', { target: exec('true') })
   const v = await act(server.console + '/jobs/slow')
-  let answer
-  await v.page.route(/jobs\/slow\/(runs|pause)$/, (route) => (route.request().method() === 'POST' ? new Promise((resolve) => (answer = () => resolve(problem(503, 'outcome_unknown')(route)))) : route.fallback()))
+  const answer = await v.hold(/jobs\/slow\/(runs|pause)$/, 'POST', problem(503, 'outcome_unknown'))
   await v.press('Trigger…')
   const button = v.dialog.locator('button[type=submit]')
   await button.evaluate((e) => (e.click(), e.click()))
@@ -528,7 +526,7 @@ test('a button is disabled while its request runs, and a dialog that was closed 
   await v.page.keyboard.press('Enter')
   await v.dialog.getByRole('button', { name: 'Close' }).click()
   await v.dialog.waitFor({ state: 'detached' })
-  answer()
+  await answer()
   await v.told('It may have been done')
   assert.equal(v.sent.length, 1)
 
@@ -537,7 +535,7 @@ test('a button is disabled while its request runs, and a dialog that was closed 
   await v.page.locator('button[aria-disabled=true]', { hasText: 'Pause' }).waitFor()
   await pause.click({ force: true })
   await v.page.keyboard.press('p')
-  answer()
+  await answer()
   await until(async () => (await v.page.locator('.notice.bad').count()) === 2)
   assert.equal(v.sent.length, 2)
   await v.end()
@@ -618,8 +616,7 @@ test('a session that ends takes its dialog and its notices along, and what comes
   const v = await signedIn('/jobs/hush', tokens.admin)
   await v.press('Pause', true)
   await v.told('is paused')
-  let answer
-  await v.page.route('**/v1/jobs/hush/runs', (route) => (route.request().method() === 'POST' ? new Promise((resolve) => (answer = () => resolve(problem(500, 'internal')(route)))) : route.fallback()))
+  const answer = await v.hold('**/v1/jobs/hush/runs', 'POST', problem(500, 'internal'))
   await v.press('Trigger…')
   await v.dialog.getByRole('button', { name: 'Trigger' }).click()
   await v.dialog.getByRole('button', { name: 'Asking …' }).waitFor()
@@ -632,7 +629,7 @@ test('a session that ends takes its dialog and its notices along, and what comes
   await v.press('Sign in')
   await v.page.getByText('There is no job hush', { exact: false }).first().waitFor()
   const answered = v.page.waitForResponse((r) => r.status() === 500)
-  answer()
+  await answer()
   await answered
   await v.ask()
   await v.landed()

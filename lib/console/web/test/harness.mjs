@@ -279,6 +279,20 @@ export class Visit {
     }
   }
 
+  /** hold keeps the requests of a method from their answers. What it gives waits for the next of them to come, which may be a while behind what the page
+   * shows of it, and has it answered. */
+  async hold(at, method, answered) {
+    const held = []
+    const asked = []
+    await this.page.route(at, (route) => {
+      if (route.request().method() !== method) return route.fallback()
+      const next = asked.shift()
+      if (next) next(route)
+      else held.push(route)
+    })
+    return async () => answered(held.shift() ?? (await new Promise((resolve) => asked.push(resolve))))
+  }
+
   /** landed waits until every request has its answer. */
   async landed() {
     for (const end = Date.now() + patience; this.flying.size; ) {
