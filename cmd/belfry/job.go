@@ -159,6 +159,17 @@ func expiryOf(j wire.Job) string {
 	return "a run that has not started " + j.ExpiresAfter.String() + " after its time is skipped"
 }
 
+// scheduleEndOf says in a few words where the schedule ends after so many fires, "" where it does not.
+func scheduleEndOf(j wire.Job) string {
+	switch {
+	case j.MaxRuns == 0:
+		return ""
+	case j.Status == nil || j.Status.FinalRun.IsZero():
+		return fmt.Sprintf("after %s at the most", countOf(j.MaxRuns, "fire"))
+	}
+	return fmt.Sprintf("after %s, the last at %s", countOf(j.MaxRuns, "fire"), clock(j.Status.FinalRun))
+}
+
 // timeoutOf is how long an attempt may take, or the run of a workflow; "" where this version cannot read the workflow.
 func timeoutOf(j wire.Job) string {
 	if j.Target.Workflow == nil {
@@ -186,6 +197,7 @@ func (c *cli) showJob(s client.Stored) error {
 		for _, at := range st.NextRuns {
 			rows = append(rows, [2]string{"next run", clock(at)})
 		}
+		rows = append(rows, [2]string{"schedule ends", scheduleEndOf(j)})
 		if j.Paused {
 			rows = append(rows, [2]string{"paused", "yes"}, [2]string{"reason", st.PausedReason})
 		}

@@ -18,10 +18,12 @@ func (a *api) jobForm(j job.Job) wire.Job {
 	if j.Generation != 0 { // a dry run's has none yet
 		tag = j.ETag()
 	}
+	final, _ := j.Def.FinalRun()
 	return wire.Job{Name: j.Name, Definition: j.Def, Status: &wire.JobStatus{
 		Generation:   j.Generation,
 		ETag:         tag,
 		NextRuns:     a.Control.NextRuns(j, shownFires),
+		FinalRun:     final,
 		CreatedAt:    instant(j.Created),
 		UpdatedAt:    instant(j.Updated),
 		Tries:        j.Def.Retry.Tries(),

@@ -196,6 +196,12 @@ func ExpiresAfter(d time.Duration) JobOption {
 	return JobOption{func(def *job.Definition) { def.ExpiresAfter = schedule.Duration(d) }}
 }
 
+// MaxRuns ends a job's schedule after so many fires, 1 to 10,000, whatever becomes of them. They are counted from when the schedule or this number was last changed:
+// another start of the program, a pause, or another option changes nothing. Default: the schedule goes on.
+func MaxRuns(n int) JobOption {
+	return JobOption{func(def *job.Definition) { def.MaxRuns = n }}
+}
+
 // HighPriority has a job's runs go before others that wait.
 func HighPriority() JobOption {
 	return JobOption{func(def *job.Definition) { def.Priority = queue.High }}

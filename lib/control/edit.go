@@ -126,6 +126,7 @@ func (s *Service) preview(ctx context.Context, tenant, name string, apply func(*
 	}
 	if changed {
 		after.Generation, after.Updated = 0, 0
+		after.Def = s.ending(after.Def, s.Now())
 	}
 	if before.Deleted {
 		before = job.Job{Tenant: tenant, Name: name}
@@ -190,7 +191,11 @@ func (s *Service) check(tenant string, def job.Definition) (*schedule.Schedule, 
 // apply makes the job what was put, and tells whether that changes it.
 func (p *put) apply(j *job.Job) (bool, error) {
 	exists := j.Generation != 0 && !j.Deleted
-	if exists && j.Fault == "" && same(j.Def, p.def) {
+	def := p.def.Unended()
+	if exists {
+		def = def.EndingAs(j.Def)
+	}
+	if exists && j.Fault == "" && same(j.Def, def) {
 		p.change = Unchanged
 		return false, nil
 	}
@@ -212,7 +217,7 @@ func (p *put) apply(j *job.Job) (bool, error) {
 			return false, err
 		}
 	}
-	j.Def, j.Deleted, j.Fault, j.Reason = p.def, false, "", ""
+	j.Def, j.Deleted, j.Fault, j.Reason = def, false, "", ""
 	return true, nil
 }
 
@@ -476,6 +481,10 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 	if j.Created == 0 {
 		j.Created = now
 	}
+	if old.Updated > now {
+		j.Def = j.Def.Unended() // a clock that was ahead has counted
+	}
+	j.Def = s.ending(j.Def, time.UnixMilli(now))
 	j.Keyed, j.GatesBefore = old.Keyed || j.Def.Overlap.Key != "", gatesBefore(old, j)
 	ops := make([]store.Op, 0, 3)
 	if old.Generation != 0 {

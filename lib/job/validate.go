@@ -26,6 +26,7 @@ const (
 	MaxRetrying    = 365 * 24 * time.Hour // all waits together: a replaced definition is kept for longer
 	MinRetention   = 24 * time.Hour       // twice as long as a message may live
 	MinExpiry      = time.Second
+	MaxMaxRuns     = 10_000 // fires: they are counted at the edit
 	MaxRetention   = 5 * 365 * 24 * time.Hour
 )
 
@@ -69,6 +70,8 @@ func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, 
 	}
 	wrong = append(wrong, invalid.Under("target", d.Target.Validate()))
 
+	check(d.MaxRuns >= 0 && d.MaxRuns <= MaxMaxRuns, "max_runs", d.MaxRuns, "1 to %d, or nothing", MaxMaxRuns)
+	check(d.MaxRuns == 0 || d.Schedule != nil, "max_runs", d.MaxRuns, "a schedule beside it, whose fires it counts")
 	check(len(d.Description) <= MaxDescription, "description", d.Description, "at most %d bytes", MaxDescription)
 	if len(d.Payload) > MaxPayload {
 		check(false, "payload", fmt.Sprintf("%d bytes", len(d.Payload)), "at most %d bytes; give more with each run, or where to find it", MaxPayload)

@@ -30,6 +30,7 @@ type temporalRow struct {
 	LastProcessed *time.Time `json:"last_processed"`
 	Since         time.Time  `json:"schedule_created"`
 	Paused        bool
+	Remaining     int `json:"remaining_actions"`
 	Events        []temporalEvent
 }
 
@@ -58,7 +59,7 @@ type temporalEvent struct {
 	Overlap       string
 	Body          string
 	Effect        string
-	Running       any // instants
+	Running       any // instants, or how many
 	Skipped       *int
 	Dropped       *int
 	Buffered      *int
@@ -116,6 +117,9 @@ func (row peerRow) timeline(t *testing.T) (got, want string) {
 	}
 	definition := row.Spec.job(overlap)
 	definition["paused"] = row.Paused
+	if row.Remaining > 0 {
+		definition["max_runs"] = row.Remaining
+	}
 	begin := row.Since
 	script, outcomes := []any{}, []any{}
 	if row.LastProcessed != nil {
@@ -214,7 +218,10 @@ func (e temporalEvent) sees(t *testing.T, r *simulate.Report) (got, want string)
 			want += fmt.Sprintf("; %d %s", *told.n, told.what)
 		}
 	}
-	if e.Running != nil {
+	if n, counted := e.Running.(float64); counted {
+		got += fmt.Sprintf("; %d running", len(running))
+		want += fmt.Sprintf("; %v running", n)
+	} else if e.Running != nil {
 		got += fmt.Sprint("; running ", running)
 		want += fmt.Sprint("; running ", e.Running)
 	}
@@ -296,7 +303,6 @@ func TestTemporalSchedules(t *testing.T) {
 		"timeline-trigger":          own,
 		"timeline-backfill":         "backfills are not built yet",
 		"timeline-pause-on-failure": "pause_after is not built yet",
-		"timeline-limited":          "max_runs is not built yet",
 		"timeline-poke-in-jitter":   jitter,
 		"timeline-pause-in-jitter":  jitter,
 	}

@@ -28,6 +28,7 @@ type JobStatus struct {
 	Generation   int64       `json:"generation,omitempty" doc:"version of the definition; it only grows"`
 	ETag         string      `json:"etag,omitempty" doc:"of the definition, for If-Match"`
 	NextRuns     []time.Time `json:"next_runs,omitempty" doc:"the next nominal times, if any"`
+	FinalRun     time.Time   `json:"final_run,omitzero" doc:"under max_runs: the last nominal time that the schedule has"`
 	CreatedAt    time.Time   `json:"created_at,omitzero" doc:"when the job was first made"`
 	UpdatedAt    time.Time   `json:"updated_at,omitzero" doc:"when this generation was made"`
 	Tries        string      `json:"tries,omitempty" doc:"how often and for how long a run that fails is tried, in words: the waits of retry together, as they are drawn on average"`
