@@ -170,6 +170,17 @@ func scheduleEndOf(j wire.Job) string {
 	return fmt.Sprintf("after %s, the last at %s", countOf(j.MaxRuns, "fire"), clock(j.Status.FinalRun))
 }
 
+// pauseOf says in a few words when its runs pause the job, "" where they do not.
+func pauseOf(j wire.Job) string {
+	switch j.PauseAfter {
+	case 0:
+		return ""
+	case 1:
+		return "after a run that ended badly"
+	}
+	return fmt.Sprintf("after %d runs in a row that ended badly", j.PauseAfter)
+}
+
 // timeoutOf is how long an attempt may take, or the run of a workflow; "" where this version cannot read the workflow.
 func timeoutOf(j wire.Job) string {
 	if j.Target.Workflow == nil {
@@ -207,7 +218,7 @@ func (c *cli) showJob(s client.Stored) error {
 		}
 		return append(rows, [][2]string{{"fault", st.Fault}, {"queue", j.Queue}, {"priority", string(j.Priority)}, {"guarantee", string(j.Guarantee)},
 			{"timeout", timeoutOf(j)}, {"on failure", j.Retry.Tries()}, {"retention", j.Retention.String()},
-			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"overlap", overlapOf(j)}, {"gates", gatesOf(j.Gates)}, {"expires", expiryOf(j)}, {"calls", callsOf(j)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
+			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"overlap", overlapOf(j)}, {"gates", gatesOf(j.Gates)}, {"expires", expiryOf(j)}, {"pauses", pauseOf(j)}, {"calls", callsOf(j)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
 			{"created", clock(st.CreatedAt)}, {"updated", clock(st.UpdatedAt)}}...)
 	})
 }

@@ -93,7 +93,7 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		l[of] = append(l[of], string(order))
 	}
 	for _, name := range []string{"Job", "NamedJob"} {
-		l[schemas[name]] = []string{"deadline", "unique", "order_by", "pause_after"}
+		l[schemas[name]] = []string{"deadline", "unique", "order_by"}
 		l[schemas[name].Properties["overlap"].OneOf[0]] = policies
 	}
 	l.scenariosToCome(schemas)

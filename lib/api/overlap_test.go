@@ -130,7 +130,6 @@ func TestWhatIsNotAvailableYetIsRefusedByItsName(t *testing.T) {
 		{"PUT", "/v1/jobs/x", `"deadline": "1h"`, "deadline"},
 		{"PUT", "/v1/jobs/x", `"unique": {"for": "24h"}`, "unique"},
 		{"PUT", "/v1/jobs/x", `"order_by": ".payload.id"`, "order_by"},
-		{"PUT", "/v1/jobs/x", `"pause_after": 5`, "pause_after"},
 		{"PUT", "/v1/jobs/x", `"schedule": {"every": "1m", "exclude": ["holidays"]}`, "schedule.exclude"},
 		{"PUT", "/v1/jobs/x", `"schedule": {"every": "1m", "only": ["workdays"]}`, "schedule.only"},
 		{"POST", "/v1/jobs/batch", `"schedule": {"every": "1m", "only": []}`, "jobs[0].schedule.only"},

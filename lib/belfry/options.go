@@ -202,6 +202,12 @@ func MaxRuns(n int) JobOption {
 	return JobOption{func(def *job.Definition) { def.MaxRuns = n }}
 }
 
+// PauseAfter pauses a job when so many of its runs in a row, 1 to 1,000, have ended badly: as failed, dead or unknown. A success begins the count anew, and so does
+// an edit of the job; a run that was cancelled or skipped changes nothing. The reason of the pause names the last run. Default: none does.
+func PauseAfter(n int) JobOption {
+	return JobOption{func(def *job.Definition) { def.PauseAfter = n }}
+}
+
 // HighPriority has a job's runs go before others that wait.
 func HighPriority() JobOption {
 	return JobOption{func(def *job.Definition) { def.Priority = queue.High }}

@@ -51,7 +51,9 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{cfg}, nil
+	s := &Service{cfg}
+	s.Dispatch.PauseJob = s.pauseAfter
+	return s, nil
 }
 
 // Code names why a request was refused; stable, documented, and the same in the HTTP API.

@@ -72,10 +72,14 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	}
 	var next []timer.Timer
 	var open, heads, over []run.Run // over: workflows' runs that gave way at once, whose steps may go on
+	var pausing []run.Run           // their ends are to pause their jobs
 	var looks []waking              // at each of heads
 	for _, r := range standing {
 		if r.GaveWay() && r.Headed() {
 			over = append(over, r)
+		}
+		if r.Pauses {
+			pausing = append(pausing, r)
 		}
 		if r.Version == 0 || r.State == run.Fenced || r.State.Ended() {
 			continue
@@ -176,6 +180,9 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 					return repairs, err
 				}
 				repairs.Expired++
+				if ended.Pauses {
+					pausing, ended.Pauses = append(pausing, ended), false
+				}
 				if ended.State == run.Queued {
 					send = append(send, Outgoing{Run: ended, Queue: edition.Def.Queue})
 				} else if ended.Placed || ended.ID.IsStep() {
@@ -206,6 +213,12 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 				repairs.Resent++
 				send = append(send, Outgoing{Run: r, Queue: edition.Def.Queue, Due: due})
 			}
+		}
+	}
+	for _, r := range pausing { // whoever wrote its end has died before, or could not
+		if err := d.pauseFor(ctx, r); err != nil {
+			d.Log.WarnContext(ctx, "a job is to be paused, and is not yet", "tenant", r.Tenant, "run", r.ID.String(), "error", err)
+			soon = append(soon, timer.NewCheck(r.Tenant, r.ID, b.Resume))
 		}
 	}
 	if err := d.Arm(ctx, soon...); err != nil {

@@ -65,6 +65,10 @@ type Config struct {
 
 	// Callbacks are those of jobs that name none themselves; all hosts have the same. Default: none.
 	Callbacks DefaultCallbacks
+
+	// PauseJob pauses the job of a run that says that it is to be paused for it, unless it was edited since the run's generation. The control plane sets it
+	// before anything runs.
+	PauseJob func(ctx context.Context, r run.Run) error
 }
 
 // Dispatcher turns timers and requests into claimed and sent runs. It holds no state but caches; any number of processes may

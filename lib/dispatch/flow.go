@@ -126,7 +126,7 @@ func (d *Dispatcher) following(ctx context.Context, tenant string, id run.ID) (*
 	}
 	head := standing[0]
 	if !head.Heads() {
-		if head.State.Ended() && head.Placed {
+		if head.State.Ended() && (head.Placed || head.Pauses) {
 			return nil, d.Left(ctx, head)
 		}
 		return nil, nil
@@ -459,7 +459,7 @@ func (f *following) write(ctx context.Context, ended run.Run) error {
 	if f.def.Watched() {
 		f.Metrics.JobEnded(ended.ID.Job, ended.State == run.Succeeded, time.UnixMilli(ended.Ended))
 	}
-	if !ended.Placed {
+	if !ended.Placed && !ended.Pauses {
 		return nil
 	}
 	return f.Left(ctx, ended)

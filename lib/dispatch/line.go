@@ -54,6 +54,11 @@ func (d *Dispatcher) Left(ctx context.Context, gone run.Run) error {
 	if gone.ID.IsStep() {
 		return d.followEnd(ctx, gone)
 	}
+	if gone.Pauses {
+		if err := d.pauseFor(ctx, gone); err != nil || !gone.Placed {
+			return err
+		}
+	}
 	ways, err := d.gatesOf(ctx, gone)
 	if err != nil {
 		return err

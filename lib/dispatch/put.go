@@ -24,6 +24,7 @@ type Put struct {
 	calls   []run.Run // callbacks whose timers are among ops, and which are sent behind these
 	waiting []waits   // callbacks whose timers are among ops, and which wait for others
 	turn    int       // which of ops says that the job has recovered, 0 for none
+	streak  int       // which of ops counts the runs that ended badly in a row, 0 for none
 	done    bool      // it is known what became of it
 	err     error     // of the try that was made, done or not
 }
@@ -32,11 +33,18 @@ type Put struct {
 // for the rest. What lists a run that is to wait for long is written first.
 func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, on job.Callbacks, now int64) (*Put, error) {
 	id := d.NewID()
+	r, streak, counted, err := d.streak(ctx, r, on.PauseAfter, id)
+	if err != nil {
+		return nil, err
+	}
 	op, err := r.Item(id)
 	if err != nil {
 		return nil, err
 	}
 	p := &Put{run: r, on: d.Callbacks.Over(r, on), now: now, ops: []store.Op{op}}
+	if counted {
+		p.streak, p.ops = len(p.ops), append(p.ops, streak)
+	}
 	if lists(r) {
 		letter, err := r.DeadLetterOp(id)
 		if err != nil {
@@ -63,7 +71,8 @@ func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, on job.Callbacks, n
 
 // Alone tells whether the put of a run as decided at now is of the run and nothing else.
 func (d *Dispatcher) Alone(r run.Run, on job.Callbacks, now int64) bool {
-	return !lists(r) && !WaitsInStore(r, now) && !r.CallsBack(d.Callbacks.Over(r, on))
+	_, ends := r.Ends()
+	return !lists(r) && !WaitsInStore(r, now) && !(ends && on.PauseAfter > 0) && !r.CallsBack(d.Callbacks.Over(r, on))
 }
 
 // lists tells whether the run is to stand among the dead letters. Of a workflow its run does, and no step.
@@ -119,8 +128,8 @@ func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
 			d.callBack(ctx, p.calls)
 			d.putOff(ctx, p.waiting, versions)
 		}
-		if conflict := store.AsConflict(p.err); conflict != nil && p.turn > 0 && conflict.Op == p.turn {
-			// Another run has ended meanwhile, and had the job recover, or be down again. What stands in the way is no run: nobody else is to see it.
+		if conflict := store.AsConflict(p.err); conflict != nil && conflict.Op > 0 && (conflict.Op == p.turn || conflict.Op == p.streak) {
+			// Another run has ended meanwhile, and had the job recover, or be down again, or was counted. What stands in the way is no run: nobody else is to see it.
 			err := fmt.Errorf("run %s: others have ended before it %d times: %w", p.run.ID, maxRounds, store.ErrThrottled)
 			if round < maxRounds {
 				var again *Put

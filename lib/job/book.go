@@ -341,6 +341,7 @@ func (b *Book) Draft(def Definition) (Fires, error) {
 }
 
 func (b *Book) keep(key editionKey, def Definition) (*Edition, error) {
+	def.On.PauseAfter = def.PauseAfter
 	e := &Edition{Generation: key.generation, Def: def, jitter: b.Jitter}
 	if def.Schedule != nil {
 		var err error

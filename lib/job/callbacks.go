@@ -25,6 +25,9 @@ type Callbacks struct {
 	Recovered *Callback `json:"recovered,omitempty" cbor:"3,keyasint,omitempty" doc:"when a run has succeeded, and the one that had ended before it was given up"`
 	Failed    *Callback `json:"failed,omitempty" cbor:"2,keyasint,omitempty" doc:"when a run is given up: its state is failed, dead or unknown"`
 	Missed    *Callback `json:"missed,omitempty" cbor:"4,keyasint,omitempty" doc:"when fires were missed and catch_up has dropped them: once for a whole stretch of them"`
+
+	// PauseAfter is that of the definition. An edition has it here, for whoever writes the end of a run: that needs both. No record and no form has it.
+	PauseAfter int `json:"-" cbor:"-"`
 }
 
 // Callback is what is called: a job of the same tenant, of which a run is asked for. The run's payload tells what happened.
@@ -47,7 +50,7 @@ func (c Callback) Until(at int64) int64 {
 }
 
 // IsZero tells whether nothing is called.
-func (c Callbacks) IsZero() bool { return c == Callbacks{} }
+func (c Callbacks) IsZero() bool { return c == Callbacks{PauseAfter: c.PauseAfter} }
 
 // Of is what an event calls, nil for nothing.
 func (c Callbacks) Of(e Event) *Callback {

@@ -74,6 +74,9 @@ type Definition struct {
 	// MaxRuns is how many fires the schedule has from its definition on, at most MaxMaxRuns; 0 for as many as it says. Schedule.Over is where that ends it.
 	MaxRuns int `json:"max_runs,omitempty" cbor:"18,keyasint,omitempty" minimum:"1" maximum:"10000" example:"5" doc:"the schedule ends after so many fires, whatever became of them, counted from when schedule or max_runs was last changed; without it, it goes on"`
 
+	// PauseAfter is how many runs in a row that end badly pause the job, at most MaxPauseAfter; 0 for none.
+	PauseAfter int `json:"pause_after,omitempty" cbor:"19,keyasint,omitempty" minimum:"1" maximum:"1000" example:"5" doc:"so many runs in a row that ended as failed, dead or unknown pause the job; a success begins the count anew, and so does an edit"`
+
 	On Callbacks `json:"on,omitzero" cbor:"15,keyasint,omitzero" doc:"which job is called when a run has ended, or when fires were missed"`
 }
 

@@ -26,6 +26,7 @@ const (
 	MaxRetrying    = 365 * 24 * time.Hour // all waits together: a replaced definition is kept for longer
 	MinRetention   = 24 * time.Hour       // twice as long as a message may live
 	MinExpiry      = time.Second
+	MaxPauseAfter  = 1000
 	MaxMaxRuns     = 10_000 // fires: they are counted at the edit
 	MaxRetention   = 5 * 365 * 24 * time.Hour
 )
@@ -71,6 +72,7 @@ func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, 
 	wrong = append(wrong, invalid.Under("target", d.Target.Validate()))
 
 	check(d.MaxRuns >= 0 && d.MaxRuns <= MaxMaxRuns, "max_runs", d.MaxRuns, "1 to %d, or nothing", MaxMaxRuns)
+	check(d.PauseAfter >= 0 && d.PauseAfter <= MaxPauseAfter, "pause_after", d.PauseAfter, "1 to %d, or nothing", MaxPauseAfter)
 	check(d.MaxRuns == 0 || d.Schedule != nil, "max_runs", d.MaxRuns, "a schedule beside it, whose fires it counts")
 	check(len(d.Description) <= MaxDescription, "description", d.Description, "at most %d bytes", MaxDescription)
 	if len(d.Payload) > MaxPayload {

@@ -134,7 +134,7 @@ func (d *Desk) writeGroup(group []*ending) {
 // over learns of an end that was written, and takes the message for it to be deleted with others: false where there is more to do.
 func (h *Held) over(r run.Run) bool {
 	h.learn(r)
-	if !r.State.Ended() || r.Placed || r.ID.IsStep() || !h.messages.try() { // whoever waits for its place, or its end, comes before its message
+	if !r.State.Ended() || r.Placed || r.Pauses || r.ID.IsStep() || !h.messages.try() { // whoever waits for its place, or its end, comes before its message
 		return false
 	}
 	if h.delivery == nil {

@@ -58,7 +58,7 @@ func (d *Desk) jitter() time.Duration {
 // left has whoever waits for the place of a run that has ended let in. A run that had none is in nobody's way; of a step, those behind it wait for its
 // end. What fails is left to the run's message, which is to come again, or where there is none, to the checks of those that wait.
 func left(ctx context.Context, d *dispatch.Dispatcher, ended run.Run) error {
-	if !ended.State.Ended() || !ended.Placed && !ended.ID.IsStep() {
+	if !ended.State.Ended() || !ended.Placed && !ended.Pauses && !ended.ID.IsStep() {
 		return nil
 	}
 	err := d.Left(ctx, ended)

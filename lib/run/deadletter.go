@@ -40,7 +40,7 @@ func DeadFromKey(k store.Key) (tenant string, ok bool) {
 
 // Records are the structs that this package stores, by what their partitions begin with.
 func Records() map[string]any {
-	return map[string]any{"run": Run{}, "step": Run{}, "dead": DeadLetter{}, "ran": index{}, "down": Down{}}
+	return map[string]any{"run": Run{}, "step": Run{}, "dead": DeadLetter{}, "ran": index{}, "down": Down{}, "streak": Streak{}}
 }
 
 // DeadKey is where an ended run is listed.

@@ -327,7 +327,7 @@ func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
 	r.Result, r.Reason = Ref{}, cut(reason, maxReasonSize)
 	r.Why, r.Wait, r.Placed, r.GateKey, r.Discarded = Why{}, Wait{}, false, "", Discarded{}
 	r.Released, r.Releasing, r.NamedGates, r.NamedKeys = 0, Releasing{}, false, nil
-	r.Stopped = nil
+	r.Stopped, r.Pauses = nil, false
 	return r
 }
 

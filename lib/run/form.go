@@ -106,6 +106,7 @@ func (r *Run) WriteFields(w *record.Writer) {
 	if len(r.Stopped) > 0 {
 		w.Bytes(59, r.Stopped)
 	}
+	w.Bool(60, r.Pauses)
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -289,6 +290,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			}
 		case 59:
 			r.Stopped = append([]byte{}, s.Bytes()...)
+		case 60:
+			r.Pauses = s.Bool()
 		default:
 			s.Fail()
 		}

@@ -126,6 +126,10 @@ type Run struct {
 	Through int64 `cbor:"22,keyasint,omitempty"` // the last skipped fire
 	Count   int   `cbor:"23,keyasint,omitempty"` // how many were skipped; at least so many where it is maxCounted, 0 where a record before counts them
 
+	// Pauses says of an ended run that its job is to be paused for it: with this end as many have ended badly in a row as the job says. Whoever finds it so
+	// pauses the job, unless that was edited since.
+	Pauses bool `cbor:"60,keyasint,omitempty"`
+
 	Trace trace.Context `cbor:"26,keyasint,omitzero"` // the span that the run began with, or the step's own, which its attempts go below; none where nobody looks
 
 	// Opening is the version that the newest reopening wrote, or that gave it another place in time, 0 for a run of which neither was done, or whose job

@@ -291,7 +291,7 @@ var toCome = map[reflect.Type][]string{
 	reflect.TypeFor[wire.ScenarioOutcome](): wire.ScenarioFieldsToCome["ScenarioOutcome"],
 	reflect.TypeFor[wire.ScenarioTrigger](): wire.ScenarioFieldsToCome["ScenarioTrigger"],
 	reflect.TypeFor[wire.ScenarioLine]():    wire.ScenarioFieldsToCome["ScenarioLine"],
-	reflect.TypeFor[wire.Job]():             {"deadline", "unique", "order_by", "pause_after"},
+	reflect.TypeFor[wire.Job]():             {"deadline", "unique", "order_by"},
 	reflect.TypeFor[wire.GateDefinition]():  {"rate", "fair_by", "weights", "max_wait", "while_retrying", "open", "breaker", "pool", "key"},
 	reflect.TypeFor[schedule.Spec]():        {"exclude", "only"},
 	reflect.TypeFor[target.Spec]():          {"callback"},

@@ -39,6 +39,7 @@ func TestWhatPeopleDo(t *testing.T) {
 		{"nothing: the last fire is at until, and ends after it", every10("", ""), ran(10, 20, 30, 40, 50, 60)},
 		{"so many fires, those of a pause among them", every10("max_runs: 3", "", "{at: 15m, do: pause, job: j, reason: x}", "{at: 25m, do: resume, job: j}"), ran(10, 30)},
 		{"so many fires, from the put that says another number", every10("max_runs: 1", "", `{at: 35m, do: put, job: j, definition: {schedule: {every: 10m}, max_runs: 2, timeout: 1h, `+handler+`}}`), ran(10, 40, 50)},
+		{"two bad ends in a row pause it", every10("pause_after: 2, retry: {max_attempts: 1}", "[{fails: no}, {takes: 1m}, {fails: no}, {fails: no}, {takes: 1m}]"), "j@10m0s 10m0s..10m0s failed: dead, attempts spent\n" + ran(20) + "\nj@30m0s 30m0s..30m0s failed: dead, attempts spent\nj@40m0s 40m0s..40m0s failed: dead, attempts spent"},
 		{"pause and resume", every10("", "", "{at: 15m, do: pause, job: j, reason: x}", "{at: 35m, do: resume, job: j}"), ran(10, 40, 50, 60)},
 		{"a pause holds what is asked for, until it is over", onDemand("", "[{takes: 1s}]", "{at: 1m, do: pause, job: j}", "{at: 2m, do: trigger, job: j, as: a}", "{at: 9m, do: resume, job: j}"),
 			"a=j@2m0s 9m0s..9m1s succeeded: succeeded"},

@@ -248,6 +248,7 @@ func (j *Judge) branched(at time.Time, rs *runState, b *run.Run) {
 	case a.State.Ended():
 		j.closes(rs, b)
 		j.calls(rs, rs.job.byGeneration[a.Generation])
+		j.counts(rs, rs.job.byGeneration[a.Generation])
 	}
 }
 

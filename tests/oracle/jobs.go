@@ -31,6 +31,7 @@ type jobState struct {
 	ignoring     int            // runs on demand that were made and ignore a pause
 	mayIgnore    int            // for how many of these it was asked
 	turns        turns
+	streak       streak
 
 	askedCalls map[run.Callees]int // those that asked for callbacks of their own, and were not made yet; none among them
 }
@@ -122,6 +123,7 @@ func (j *Judge) storedJob(at time.Time, rest string, before, after store.Item) {
 				j.violate("P8", "generation %d of job %s of %s follows %d, and does not say until when that one held", a.Generation, js.name, tenant, newest.Generation)
 			}
 		}
+		j.pausedFor(js, a, newest)
 		newest.end = j.event
 		for _, e := range js.editions { // one that a clock ahead of its time has made to hold for longer ends with it, too
 			e.until = min(e.until, a.Updated)

@@ -130,6 +130,8 @@ func (j *Judge) Stored(at time.Time, before, after store.Item) {
 		j.storedGate(at, key, rest, before, after)
 	case "down":
 		j.storedDown(key, rest, before, after)
+	case "streak":
+		j.storedStreak(key, rest, before, after)
 	case "line":
 		j.storedPlace(key, rest, before, after)
 	case "meta":

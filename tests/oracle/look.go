@@ -217,6 +217,7 @@ func (j *Judge) End(at, upTo time.Time, items iter.Seq[store.Item]) {
 	j.Look(at, items)
 	for _, js := range j.ordered() {
 		j.matched(js, ms(upTo))
+		j.unpaused(js, ms(upTo))
 		for _, rs := range js.runs {
 			held := rs.run.ID.OnDemand() && js.newest() != nil && js.newest().Def.Paused && !rs.run.IgnorePause
 			if rs.stands() && !rs.run.State.Ended() && max(rs.run.ID.Nominal, rs.place()) <= ms(upTo) && !held {

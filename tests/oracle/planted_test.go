@@ -242,6 +242,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(asking(t), ofScopes)
 	spoil(halting(t), ofStops)
 	spoil(telling(t), ofCallbacks)
+	spoil(pausing(t), ofStreaks)
 	spoil(away(t), ofMissed)
 	spoil(forgetting(t), ofForgotten)
 	spoil(together(t), ofTogether)

@@ -230,6 +230,7 @@ func (j *Judge) claimed(rs *runState, b *run.Run) {
 	case a.State == run.Skipped:
 		j.skipped(rs, e)
 		j.calls(rs, e)
+		j.counts(rs, e)
 	case b.Version == 0:
 		j.caughtUp(rs, e)
 	}
@@ -324,6 +325,7 @@ func (j *Judge) ended(rs *runState, b *run.Run) {
 	e := rs.edition(a.Generation)
 	if rs.head == nil { // nothing tells of the end of a step
 		j.calls(rs, e)
+		j.counts(rs, e)
 	}
 	switch a.State {
 	case run.Succeeded:

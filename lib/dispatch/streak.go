@@ -1,0 +1,49 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// The end of a run whose job is paused after so many bad ones is written together with how many there are in a row, under the version of that. So each end
+// is counted once, wherever a crash comes, and the runs that end at once are counted one after the other. The end that is one too many says so itself, in the same
+// write: whoever writes it, whoever is given its message again, and its check find that, and pause the job. A crash in between leaves the job going on until then.
+
+// streak has the end of a run counted; changed tells that op is to be written with it.
+func (d *Dispatcher) streak(ctx context.Context, r run.Run, most int, attempt uint64) (counted run.Run, op store.Op, changed bool, err error) {
+	r.Pauses = false
+	if _, ends := r.Ends(); most == 0 || !ends || r.ID.IsStep() {
+		return r, store.Op{}, false, nil
+	}
+	key := run.StreakKey(r.Tenant, r.ID.Job)
+	items, err := d.Store.Get(ctx, key)
+	if err != nil {
+		return r, store.Op{}, false, fmt.Errorf("read how the last runs of %s ended: %w", r.ID.Job, err)
+	}
+	items[0].Key = key
+	before, err := run.StreakFromItem(items[0])
+	if err != nil {
+		d.Log.WarnContext(ctx, "how the last runs of a job ended cannot be read, and is counted anew", "job", r.ID.Job, "error", err)
+	}
+	next, changed := before.Next(r)
+	if !changed && err == nil {
+		return r, store.Op{}, false, nil
+	}
+	r.Pauses = next.Count >= most
+	op, err = next.Op(items[0], r.Ended, attempt)
+	return r, op, true, err
+}
+
+// pauseFor pauses the job of a run that says so. With an error it is not known whether it is paused.
+func (d *Dispatcher) pauseFor(ctx context.Context, r run.Run) error {
+	if d.PauseJob == nil {
+		return nil
+	}
+	if err := d.PauseJob(ctx, r); err != nil {
+		return fmt.Errorf("pause job %s: %w", r.ID.Job, err)
+	}
+	return nil
+}
