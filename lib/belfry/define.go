@@ -39,7 +39,7 @@ func (b *Belfry) Schedule(ctx context.Context, handler, cron string, opts ...Sch
 	}
 	err = b.put(ctx, t.job, func(standing job.Definition) job.Definition {
 		def := b.defined(k, handler, standing)
-		def.Schedule, def.Payload, def.CatchUp = &t.spec, payload, job.CatchUp{Mode: t.catchUp}
+		def.Schedule, def.MaxRuns, def.Payload, def.CatchUp = &t.spec, t.maxRuns, payload, job.CatchUp{Mode: t.catchUp}
 		return def
 	})
 	if err != nil {
@@ -55,7 +55,7 @@ func (b *Belfry) Unschedule(ctx context.Context, name string) error {
 	if k := b.kind(name); k != nil {
 		return b.put(ctx, name, func(standing job.Definition) job.Definition {
 			def := b.defined(k, name, standing)
-			def.Schedule, def.Payload, def.CatchUp = nil, nil, job.CatchUp{}
+			def.Schedule, def.MaxRuns, def.Payload, def.CatchUp = nil, 0, nil, job.CatchUp{}
 			return def
 		})
 	}
@@ -102,7 +102,7 @@ func (b *Belfry) defined(k *kind, handler string, standing job.Definition) job.D
 	}
 	def := k.policy
 	def.Queue = b.queue
-	def.Schedule, def.Payload, def.CatchUp = standing.Schedule, standing.Payload, standing.CatchUp
+	def.Schedule, def.MaxRuns, def.Payload, def.CatchUp = standing.Schedule, standing.MaxRuns, standing.Payload, standing.CatchUp
 	def.Description, def.Labels, def.Paused, def.On = standing.Description, standing.Labels, standing.Paused, standing.On
 	return def
 }

@@ -196,12 +196,6 @@ func ExpiresAfter(d time.Duration) JobOption {
 	return JobOption{func(def *job.Definition) { def.ExpiresAfter = schedule.Duration(d) }}
 }
 
-// MaxRuns ends a job's schedule after so many fires, 1 to 10,000, whatever becomes of them. They are counted from when the schedule or this number was last changed:
-// another start of the program, a pause, or another option changes nothing. Default: the schedule goes on.
-func MaxRuns(n int) JobOption {
-	return JobOption{func(def *job.Definition) { def.MaxRuns = n }}
-}
-
 // PauseAfter pauses a job when so many of its runs in a row, 1 to 1,000, have ended badly: as failed, dead or unknown. A success begins the count anew, and so does
 // an edit of the job; a run that was cancelled or skipped changes nothing. The reason of the pause names the last run. Default: none does.
 func PauseAfter(n int) JobOption {
@@ -230,6 +224,7 @@ type ScheduleOption struct{ apply func(*timetable) }
 type timetable struct {
 	job     string // "": the handler's
 	spec    schedule.Spec
+	maxRuns int
 	catchUp job.CatchUpMode
 	payload any
 }
@@ -251,6 +246,10 @@ func As(job string) ScheduleOption { return ScheduleOption{func(t *timetable) { 
 func Jitter(d time.Duration) ScheduleOption {
 	return ScheduleOption{func(t *timetable) { t.spec.Jitter = schedule.Duration(d) }}
 }
+
+// MaxRuns ends the schedule after so many fires, 1 to 10,000, whatever becomes of them. They are counted from when the schedule or this number was last changed:
+// another start of the program, a pause, or another option changes nothing. Default: the schedule goes on.
+func MaxRuns(n int) ScheduleOption { return ScheduleOption{func(t *timetable) { t.maxRuns = n }} }
 
 // CatchUpAll runs every fire that was missed, oldest first. A fire that is found more than 3 s after its time is missed, unless it is its
 // job's newest and at most 5 minutes old. By default the newest fire runs, and the others are recorded as [Skipped].
