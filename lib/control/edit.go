@@ -126,7 +126,7 @@ func (s *Service) preview(ctx context.Context, tenant, name string, apply func(*
 	}
 	if changed {
 		after.Generation, after.Updated = 0, 0
-		after.Def = s.ending(after.Def, s.Now())
+		after.Def = s.counted(after.Def, s.Now())
 	}
 	if before.Deleted {
 		before = job.Job{Tenant: tenant, Name: name}
@@ -191,9 +191,9 @@ func (s *Service) check(tenant string, def job.Definition) (*schedule.Schedule, 
 // apply makes the job what was put, and tells whether that changes it.
 func (p *put) apply(j *job.Job) (bool, error) {
 	exists := j.Generation != 0 && !j.Deleted
-	def := p.def.Unended()
+	def := p.def.WithoutCountedEnd()
 	if exists {
-		def = def.EndingAs(j.Def)
+		def = def.KeepCountedEnd(j.Def)
 	}
 	if exists && j.Fault == "" && same(j.Def, def) {
 		p.change = Unchanged
@@ -482,9 +482,9 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 		j.Created = now
 	}
 	if old.Updated > now {
-		j.Def = j.Def.Unended() // a clock that was ahead has counted
+		j.Def = j.Def.WithoutCountedEnd() // a clock that was ahead has counted
 	}
-	j.Def = s.ending(j.Def, time.UnixMilli(now))
+	j.Def = s.counted(j.Def, time.UnixMilli(now))
 	j.Keyed, j.GatesBefore = old.Keyed || j.Def.Overlap.Key != "", gatesBefore(old, j)
 	ops := make([]store.Op, 0, 3)
 	if old.Generation != 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 )
 
-// ending has a definition end as its MaxRuns says, counted after an instant, unless it does already.
-func (s *Service) ending(def job.Definition, after time.Time) job.Definition {
+// counted has a definition end as its MaxRuns says, counted after an instant, unless it does already.
+func (s *Service) counted(def job.Definition, after time.Time) job.Definition {
 	if _, ends := def.FinalRun(); ends || def.MaxRuns == 0 {
 		return def
 	}
@@ -15,5 +15,5 @@ func (s *Service) ending(def job.Definition, after time.Time) job.Definition {
 	if err != nil || fires == nil {
 		return def // it has none: its job is parked, which says why
 	}
-	return def.Ending(fires, after)
+	return def.CountEnd(fires, after)
 }

@@ -11,45 +11,45 @@ import (
 // The fires that MaxRuns allows are counted once, at the edit that says so, and the instant at which they end is stored with the schedule. So whoever asks
 // the schedule for fires finds that end, and nothing is counted, read or written when a run starts.
 
-// Ending gives the definition with the end that MaxRuns says, counted by the fires after an instant. fires are those of its schedule, without such an
+// CountEnd gives the definition with the end that MaxRuns says, counted by the fires after an instant. fires are those of its schedule, without such an
 // end. One that has fewer ends by itself.
-func (d Definition) Ending(fires Fires, after time.Time) Definition {
+func (d Definition) CountEnd(fires Fires, after time.Time) Definition {
 	at := after
 	for range d.MaxRuns {
 		next, ok := fires.Next(at)
 		if !ok {
-			return d.endingAt(0)
+			return d.withCountedEnd(0)
 		}
 		at = next
 	}
-	return d.endingAt(at.UnixMilli() + 1)
+	return d.withCountedEnd(at.UnixMilli() + 1)
 }
 
-// Unended gives the definition without the end that MaxRuns says, for it to be counted anew.
-func (d Definition) Unended() Definition { return d.endingAt(0) }
+// WithoutCountedEnd gives the definition without the end that MaxRuns says, for it to be counted anew.
+func (d Definition) WithoutCountedEnd() Definition { return d.withCountedEnd(0) }
 
-// EndingAs gives the definition with the end of a standing one, where that has the same schedule and the same MaxRuns: an edit of anything else goes on
+// KeepCountedEnd gives the definition with the end of a standing one, where that has the same schedule and the same MaxRuns: an edit of anything else goes on
 // counting. Where it has not, the end is to be counted anew.
-func (d Definition) EndingAs(standing Definition) Definition {
-	d = d.Unended()
-	if d.MaxRuns == 0 || d.MaxRuns != standing.MaxRuns || !sameTimes(d.Schedule, standing.Unended().Schedule) {
+func (d Definition) KeepCountedEnd(standing Definition) Definition {
+	d = d.WithoutCountedEnd()
+	if d.MaxRuns == 0 || d.MaxRuns != standing.MaxRuns || !sameTimes(d.Schedule, standing.WithoutCountedEnd().Schedule) {
 		return d
 	}
-	return d.endingAt(standing.Schedule.Over)
+	return d.withCountedEnd(standing.Schedule.CountedEnd)
 }
 
 // FinalRun is the last nominal time that the schedule has under MaxRuns; not ok where that does not end it.
 func (d Definition) FinalRun() (time.Time, bool) {
-	if d.Schedule == nil || d.Schedule.Over == 0 {
+	if d.Schedule == nil || d.Schedule.CountedEnd == 0 {
 		return time.Time{}, false
 	}
-	return time.UnixMilli(d.Schedule.Over - 1).UTC(), true
+	return time.UnixMilli(d.Schedule.CountedEnd - 1).UTC(), true
 }
 
-func (d Definition) endingAt(over int64) Definition {
-	if d.Schedule != nil && d.Schedule.Over != over {
+func (d Definition) withCountedEnd(end int64) Definition {
+	if d.Schedule != nil && d.Schedule.CountedEnd != end {
 		spec := *d.Schedule // others may have it
-		spec.Over = over
+		spec.CountedEnd = end
 		d.Schedule = &spec
 	}
 	return d

@@ -21,8 +21,8 @@ func limited(t *testing.T, n int, change ...func(*schedule.Spec)) job.Definition
 	if err != nil {
 		t.Fatal(err)
 	}
-	ending := def.Ending(fires, began)
-	if spec.Over != 0 {
+	ending := def.CountEnd(fires, began)
+	if spec.CountedEnd != 0 {
 		t.Fatal("the schedule that was given was changed")
 	}
 	return ending
@@ -60,7 +60,7 @@ func TestAScheduleThatEndsBeforeHasNoOtherEnd(t *testing.T) {
 // What is counted stands until the schedule or the number is another.
 func TestAnEditOfAnythingElseGoesOnCounting(t *testing.T) {
 	standing := limited(t, 3)
-	over := standing.Schedule.Over
+	over := standing.Schedule.CountedEnd
 	for name, c := range map[string]struct {
 		change func(*job.Definition)
 		keeps  bool
@@ -75,15 +75,15 @@ func TestAnEditOfAnythingElseGoesOnCounting(t *testing.T) {
 		"none":        {func(d *job.Definition) { d.Schedule = nil }, false},
 	} {
 		spec := *standing.Schedule
-		spec.Over = 0
+		spec.CountedEnd = 0
 		def := job.Definition{Schedule: &spec, MaxRuns: 3}
 		c.change(&def)
-		got := def.EndingAs(standing)
-		if kept := got.Schedule != nil && got.Schedule.Over == over; kept != c.keeps {
+		got := def.KeepCountedEnd(standing)
+		if kept := got.Schedule != nil && got.Schedule.CountedEnd == over; kept != c.keeps {
 			t.Errorf("%s: the end is kept: %v", name, kept)
 		}
-		if !c.keeps && got.Schedule != nil && got.Schedule.Over != 0 {
-			t.Errorf("%s: it ends at %d, want it counted anew", name, got.Schedule.Over)
+		if !c.keeps && got.Schedule != nil && got.Schedule.CountedEnd != 0 {
+			t.Errorf("%s: it ends at %d, want it counted anew", name, got.Schedule.CountedEnd)
 		}
 	}
 }

@@ -71,7 +71,7 @@ type Definition struct {
 	// Gates are the gates with names of their own that its runs pass besides the job's own, at most MaxGates, each once.
 	Gates []GateUse `json:"gates,omitempty" cbor:"17,keyasint,omitempty" maxItems:"8" doc:"gates that each run passes before it starts, beside the limit of overlap: names, or objects with units and a key. Gates are made by PUT /v1/gates/{gate}. Not for a job with a workflow"`
 
-	// MaxRuns is how many fires the schedule has from its definition on, at most MaxMaxRuns; 0 for as many as it says. Schedule.Over is where that ends it.
+	// MaxRuns is how many fires the schedule has from its definition on, at most MaxMaxRuns; 0 for as many as it says. Schedule.CountedEnd is where that ends it.
 	MaxRuns int `json:"max_runs,omitempty" cbor:"18,keyasint,omitempty" minimum:"1" maximum:"10000" example:"5" doc:"the schedule ends after so many fires, whatever became of them, counted from when schedule or max_runs was last changed; without it, it goes on"`
 
 	// PauseAfter is how many runs in a row that end badly pause the job, at most MaxPauseAfter; 0 for none.

@@ -39,8 +39,8 @@ func (s *Schedule) Describe() string {
 	if s.spec.End != nil {
 		parts = append(parts, "until "+formatInstant(s.end))
 	}
-	if s.spec.Over != 0 {
-		parts = append(parts, "up to "+formatInstant(s.spec.Over-1))
+	if s.spec.CountedEnd != 0 {
+		parts = append(parts, "up to "+formatInstant(s.spec.CountedEnd-1))
 	}
 	if s.spec.Jitter != 0 {
 		parts = append(parts, "spread over "+inWords(s.spec.Jitter))

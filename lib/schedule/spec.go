@@ -26,9 +26,9 @@ type Spec struct {
 	End   *time.Time `json:"end,omitzero" cbor:"7,keyasint,omitempty"`
 	// Jitter is how much later than its fire a run may start, 0 to 10m. It moves no fire: nominal times stay.
 	Jitter Duration `json:"jitter,omitzero" cbor:"8,keyasint,omitempty"`
-	// Over is when the schedule is over before End, in Unix ms: no fire is at or after it; 0 is no such end. Nobody writes it: it is computed where a
+	// CountedEnd is when the schedule is over before End, in Unix ms: no fire is at or after it; 0 is no such end. Nobody writes it: it is computed where a
 	// schedule is to have so many fires and no more.
-	Over int64 `json:"-" cbor:"9,keyasint,omitempty"`
+	CountedEnd int64 `json:"-" cbor:"9,keyasint,omitempty"`
 }
 
 // MaxJitter is the longest jitter.
@@ -101,8 +101,8 @@ func (s Spec) Compile() (*Schedule, error) {
 	if c.start >= c.end {
 		refuse("end", formatInstant(c.end), `a time after "start", `+formatInstant(c.start))
 	}
-	if s.Over > 0 {
-		c.end = min(c.end, s.Over)
+	if s.CountedEnd > 0 {
+		c.end = min(c.end, s.CountedEnd)
 	}
 	if s.Jitter < 0 || s.Jitter > MaxJitter || !wholeMilliseconds(s.Jitter) {
 		refuse("jitter", s.Jitter.String(), "a duration from 0s to 10m, in whole milliseconds")
