@@ -481,8 +481,8 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 	if j.Created == 0 {
 		j.Created = now
 	}
-	if old.Updated > now {
-		j.Def = j.Def.WithoutCountedEnd() // a clock that was ahead has counted
+	if old.Updated > now { // by a clock that was ahead, which may have counted
+		j.Def = s.recounted(j.Def, time.UnixMilli(now))
 	}
 	j.Def = s.counted(j.Def, time.UnixMilli(now))
 	j.Keyed, j.GatesBefore = old.Keyed || j.Def.Overlap.Key != "", gatesBefore(old, j)

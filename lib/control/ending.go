@@ -17,3 +17,13 @@ func (s *Service) counted(def job.Definition, after time.Time) job.Definition {
 	}
 	return def.CountEnd(fires, after)
 }
+
+// recounted is counted for a definition whose end may have been counted after a later instant. One that was counted before that, and comes sooner, stands.
+func (s *Service) recounted(def job.Definition, after time.Time) job.Definition {
+	anew := s.counted(def.WithoutCountedEnd(), after)
+	stands, ends := def.FinalRun()
+	if final, ok := anew.FinalRun(); ends && (!ok || stands.Before(final)) {
+		return def
+	}
+	return anew
+}

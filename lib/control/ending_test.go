@@ -85,6 +85,49 @@ func TestScheduledFiresAreCountedFromTheirDefinition(t *testing.T) {
 	})
 }
 
+// A clock that was hours ahead gives a schedule no fires that it did not have, and keeps none of those it counted itself.
+func TestAClockThatWasAheadChangesNoCount(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		ctx := t.Context()
+		astray := func(name string, change func(*job.Job), defined ...func(*job.Definition)) {
+			t.Helper()
+			j := g.put("acme", name, append(defined, func(d *job.Definition) { d.Description = "by a clock that is ahead" })...)
+			j.Updated += (8 * time.Hour).Milliseconds()
+			change(&j)
+			op, err := j.Put(1)
+			if err == nil {
+				_, err = g.Store.Write(ctx, op)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		counts := func(at time.Duration) func(*job.Job) {
+			return func(j *job.Job) { j.Def.Schedule.CountedEnd = time.Now().Truncate(time.Hour).Add(at).UnixMilli() + 1 }
+		}
+		till := time.Now().Add(150 * time.Minute)
+		ends := func(d *job.Definition) { thrice(d); d.MaxRuns, d.Schedule.End = 2, &till }
+		for _, name := range []string{"before", "other"} {
+			g.put("acme", name, thrice)
+		}
+		g.put("acme", "ends", ends)
+		time.Sleep(90 * time.Minute)
+		astray("before", func(*job.Job) {}, thrice)
+		astray("by-it", counts(11*time.Hour), thrice)
+		astray("other", counts(13*time.Hour), thrice, func(d *job.Definition) { d.MaxRuns = 5 })
+		astray("ends", func(*job.Job) {}, ends)
+		for name, want := range map[string]string{"before": "03:00", "by-it": "04:00", "other": "06:00", "ends": "02:00"} {
+			j, err := g.Pause(ctx, "acme", name, "", control.Match{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at, _ := j.Def.FinalRun(); at.Format("15:04") != want {
+				t.Errorf("%s: the last is at %v, want %s", name, at, want)
+			}
+		}
+	})
+}
+
 func TestJobsOfABatchAreCountedToo(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
 		for _, p := range g.PutMany(t.Context(), "acme", []control.Wanted{{Name: "a", Def: definition(thrice)}, {Name: "b", Def: definition(thrice)}}) {
