@@ -27,6 +27,9 @@ func (o *Offer) enter(ctx context.Context) (passed bool, v verdict) {
 	case err != nil:
 		return false, o.desk.unwell(ctx, o.run, "tell the key of its gate", err)
 	case keyed.State.Ended():
+		if left(ctx, o.desk.Dispatch, keyed) != nil {
+			return false, shortly // its message finds the end
+		}
 		return false, drop
 	case !ok: // whoever gets the message next reads the run
 		return false, handBack

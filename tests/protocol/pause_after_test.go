@@ -54,6 +54,10 @@ func badEnds() []scenario {
 		{name: "bad_end", prepare: asks(pausing()), act: pass},
 		{name: "bad_end_that_pauses", prepare: again(pausing(), 1), act: pass},
 		{name: "bad_end_that_pauses_at_a_gate", prepare: again(oneAtATime(pausing()), 1), act: pass},
+		{name: "bad_end_by_its_key", prepare: again(pausing(func(def *job.Definition) {
+			*def = oneAtATime(*def)
+			def.Overlap.Key = "${ .labels.customer }"
+		}), 1), act: pass},
 		{name: "bad_end_that_pauses_and_calls", prepare: again(pausing(func(def *job.Definition) { def.On = telling().On }), 1), act: pass},
 		{name: "bad_end_beside_another", prepare: again(pausing(), 2), act: pass, then: pass},
 		{name: "bad_end_while_it_is_edited", prepare: again(pausing(), 1), act: pass, then: func(h *host) error {
