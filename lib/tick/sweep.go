@@ -63,7 +63,7 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, se
 		switch {
 		case r.Version != 0:
 			seen = append(seen, sighting{r, true})
-			if !ended(r) {
+			if unfinished(r) {
 				open = append(open, r)
 			}
 		case !requests[i].Callback.IsZero(), !p.tooOld(max(requests[i].Created, r.ID.Nominal)):
@@ -91,6 +91,10 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, se
 
 // ended tells whether nothing needs to be done for a run that was read.
 func ended(r run.Run) bool { return r.Version == 0 || r.State == run.Fenced || r.State.Ended() }
+
+// unfinished tells whether a run is to be looked after that a fire or a request stands for. One that has ended is where its job is to be paused for that: whoever wrote
+// the end may have died before, and no check was armed yet where it came soon.
+func unfinished(r run.Run) bool { return !ended(r) || r.Pauses }
 
 // againFires looks after fire timers of one tenant, and gives the runs that stand for them; open are those that had not ended.
 func (p *pass) againFires(ctx context.Context, tenant string, timers []timer.Timer, repairs *dispatch.Repairs) (seen []sighting, open []run.Run, err error) {
@@ -186,7 +190,7 @@ type look struct {
 	missing []run.Run  // fires without a run
 	foreign bool       // a fire holds another generation's run: nothing shows that this one's successor was ever armed
 	seen    []sighting // that stand
-	open    []run.Run  // unended
+	open    []run.Run  // unfinished
 }
 
 // looks joins fire timers with the definitions of their generations, which are remembered: whether a generation still has a say
@@ -305,7 +309,7 @@ func (l *look) see(r run.Run, p *pass) {
 	default:
 		l.foreign = l.foreign || r.ClaimedFor() != generation
 		l.through = max(l.through, r.Through)
-		if !r.State.Ended() {
+		if unfinished(r) {
 			l.open = append(l.open, r)
 		}
 	}

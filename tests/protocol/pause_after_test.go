@@ -9,7 +9,9 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
@@ -142,5 +144,54 @@ func TestP8_WhatPausesAJob(t *testing.T) {
 	w.wants(w.settle())
 	if n := slices.IndexFunc(w.runs(), func(r run.Run) bool { return r.Pauses }); n < 0 {
 		t.Error("no run says that it has paused its job")
+	}
+}
+
+// A process that dies behind the end that is one bad one too many, and whose messages are lost with it, leaves the job to its next start, or to the first sweep.
+func TestP8_Fault01_APauseSurvivesItsProcess(t *testing.T) {
+	at := base.Add(10 * time.Second)
+	for name, prepare := range map[string]func(w *world, def job.Definition){
+		"of a fire": func(w *world, def job.Definition) {
+			def.Schedule = &schedule.Spec{At: &at}
+			w.must(w.host("api").put(tenant, "a", def))
+			w.elapsed += 9 * time.Second
+			w.must(w.host("ticks").tick())
+			w.elapsed += time.Second
+		},
+		"of a request": func(w *world, def job.Definition) { asks(def)(w) },
+	} {
+		for by, mend := range map[string]func(w *world){
+			"a start": func(w *world) {
+				_, err := w.host("anew").ticker.Recover(t.Context(), w.now(), nil)
+				w.must(err)
+			},
+			"a sweep": func(w *world) { w.advance(10*time.Minute, 10*time.Second, "anew") },
+		} {
+			t.Run(name+" by "+by, func(t *testing.T) {
+				w := newWorld(t)
+				prepare(w, pausing(func(def *job.Definition) { def.PauseAfter = 1 }))
+				ends := writesRun("a#")
+				ended := 0
+				if !w.dies(func(op operation) bool {
+					was := ended
+					if ends(op) {
+						ended++
+					}
+					return was == 2 // behind its start and its end
+				}) {
+					t.Fatal("the worker did not come to pause the job")
+				}
+				if r := w.runs(); len(r) != 1 || !r[0].Pauses || w.pausedBy() != "" {
+					t.Fatalf("%+v is to have its job paused, which is not yet: %q", r, w.pausedBy())
+				}
+				w.queue = local.New(local.Config{Now: func() time.Time { return base.Add(w.elapsed) }})
+				w.hosts = map[string]*host{}
+				mend(w)
+				if w.pausedBy() == "" {
+					t.Error("the job goes on")
+				}
+				w.wants(w.settle())
+			})
+		}
 	}
 }
