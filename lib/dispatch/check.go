@@ -176,6 +176,11 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 				if store.AsConflict(err) != nil {
 					continue // the worker renewed or finished meanwhile, and has won
 				}
+				if errors.Is(err, errCrowded) { // and nobody else is to wait for those
+					d.Log.WarnContext(ctx, "a run whose lease ran out is not ended yet", "tenant", r.Tenant, "run", r.ID.String(), "error", err)
+					soon = append(soon, timer.NewCheck(r.Tenant, r.ID, b.Resume))
+					continue
+				}
 				if err != nil {
 					return repairs, err
 				}

@@ -130,15 +130,9 @@ func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
 		}
 		if conflict := store.AsConflict(p.err); conflict != nil && conflict.Op > 0 && (conflict.Op == p.turn || conflict.Op == p.streak) {
 			// Another run has ended meanwhile, and had the job recover, or be down again, or was counted. What stands in the way is no run: nobody else is to see it.
-			err := fmt.Errorf("run %s: others have ended before it %d times: %w", p.run.ID, maxRounds, store.ErrThrottled)
-			if round < maxRounds {
-				var again *Put
-				if again, err = d.Prepare(ctx, p.run, p.on, p.now); err == nil {
-					*p = *again
-					continue
-				}
+			if p.err = d.prepareAnew(ctx, p, round); p.err == nil {
+				continue
 			}
-			p.err = err
 		}
 		p.done = true
 	}
@@ -146,6 +140,24 @@ func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
 		return run.Run{}, p.err
 	}
 	return p.run, nil
+}
+
+// errCrowded is of a put beside whose run others have written too often. The store is well.
+var errCrowded = errors.New("others have ended before it")
+
+// prepareAnew prepares a put over what others have written beside their runs. Those that end at once wait for each other a while, and not all for the same.
+func (d *Dispatcher) prepareAnew(ctx context.Context, p *Put, round int) error {
+	if round == maxRounds {
+		return fmt.Errorf("run %s: %w %d times: %w", p.run.ID, errCrowded, maxRounds, store.ErrThrottled)
+	}
+	if err := d.pause(ctx, round); err != nil {
+		return err
+	}
+	again, err := d.Prepare(ctx, p.run, p.on, p.now)
+	if err == nil {
+		*p = *again
+	}
+	return err
 }
 
 // CountEnd adds the end of a run, or of a step, to the metrics and to its trace, and nothing for one that goes on. Whoever writes a run calls it, once

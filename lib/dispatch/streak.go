@@ -9,8 +9,9 @@ import (
 )
 
 // The end of a run whose job is paused after so many bad ones is written together with how many there are in a row, under the version of that. So each end
-// is counted once, wherever a crash comes, and the runs that end at once are counted one after the other. The end that is one too many says so itself, in the same
-// write: whoever writes it, whoever is given its message again, and its check find that, and pause the job. A crash in between leaves the job going on until then.
+// is counted once, wherever a crash comes, and the runs that end at once are counted one after the other, up to the number that pauses the job. The end that is one too many says
+// so itself, in the same write, and so does each behind it: whoever writes it, whoever is given its message again, and its check find that, and pause the job. A crash in
+// between leaves the job going on until then.
 
 // streak has the end of a run counted; changed tells that op is to be written with it.
 func (d *Dispatcher) streak(ctx context.Context, r run.Run, most int, attempt uint64) (counted run.Run, op store.Op, changed bool, err error) {
@@ -26,13 +27,13 @@ func (d *Dispatcher) streak(ctx context.Context, r run.Run, most int, attempt ui
 	items[0].Key = key
 	before, err := run.StreakFromItem(items[0])
 	if err != nil {
-		d.Log.WarnContext(ctx, "how the last runs of a job ended cannot be read, and is counted anew", "job", r.ID.Job, "error", err)
+		d.Log.WarnContext(ctx, "how the last runs of a job ended cannot be read, and is counted anew", "tenant", r.Tenant, "job", r.ID.Job, "error", err)
 	}
-	next, changed := before.Next(r)
+	next, changed := before.Next(r, most)
+	r.Pauses = next.Pauses(r, most)
 	if !changed && err == nil {
 		return r, store.Op{}, false, nil
 	}
-	r.Pauses = next.Count >= most
 	op, err = next.Op(items[0], r.Ended, attempt)
 	return r, op, true, err
 }

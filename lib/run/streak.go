@@ -20,8 +20,9 @@ func StreakKey(tenant, job string) store.Key {
 	return store.Key{Partition: "streak#" + tenant + "#" + job, Sort: "-"}
 }
 
-// Next is the streak behind a run's end, and whether that changes it. A run of an older generation than it counts is none of its own.
-func (s Streak) Next(r Run) (next Streak, changed bool) {
+// Next is the streak behind a run's end, and whether that changes it. A run of an older generation than it counts is none of its own. It counts no further than
+// most, which pause the job: what ends badly behind that has nothing to write of it.
+func (s Streak) Next(r Run, most int) (next Streak, changed bool) {
 	e, ends := r.Ends()
 	switch {
 	case !ends || r.Generation < s.Generation:
@@ -30,9 +31,17 @@ func (s Streak) Next(r Run) (next Streak, changed bool) {
 		return Streak{}, s != Streak{}
 	case r.Generation > s.Generation:
 		return Streak{Generation: r.Generation, Count: 1}, true
+	case s.Count >= most:
+		return s, false
 	}
 	s.Count++
 	return s, true
+}
+
+// Pauses tells of the streak behind a run's end whether that is to pause the job, which as many bad ends in a row as most do.
+func (s Streak) Pauses(r Run, most int) bool {
+	e, _ := r.Ends()
+	return e == job.OnFailed && s.Generation == r.Generation && s.Count >= most
 }
 
 // Op writes the streak over the item that was read, at the end of a run (Unix ms). One that counts nothing is none.

@@ -16,11 +16,13 @@ import (
 type streak struct {
 	run.Streak
 	since int         // the event that has written it
+	was   run.Streak  // the one before it
 	owes  *run.Streak // what its record has to say next, by the newest end
 	by    *runState   // of which that is
 }
 
-// counts notes how the end of a run of a generation is to be counted. A success must have seen a record that stood when it began.
+// counts notes how the end of a run of a generation is to be counted. A success must have seen a record that stood when the state before it was written. A bad end
+// behind as many as pause the job is not counted, and pauses it too; it may have seen them where a success has come between.
 func (j *Judge) counts(rs *runState, e *edition) {
 	a, s := &rs.run, &rs.job.streak
 	j.counted(rs.job)
@@ -32,16 +34,20 @@ func (j *Judge) counts(rs *runState, e *edition) {
 		return
 	}
 	s.by = rs
-	if a.State == run.Succeeded {
-		began := 0
-		for _, p := range rs.past {
-			if p.state == run.Running {
-				began = p.since
-			}
+	began := 0
+	for _, p := range rs.past {
+		if !p.state.Ended() {
+			began = p.since
 		}
+	}
+	full := func(seen run.Streak) bool { return seen.Generation == a.Generation && seen.Count >= e.Def.PauseAfter }
+	switch {
+	case a.State == run.Succeeded:
 		if s.Count > 0 && s.since < began {
 			s.owes = &run.Streak{}
 		}
+		return
+	case a.Pauses && (full(s.Streak) || full(s.was) && s.since > began):
 		return
 	}
 	next := run.Streak{Generation: a.Generation, Count: 1}
@@ -75,7 +81,7 @@ func (j *Judge) storedStreak(key store.Key, rest string, before, after store.Ite
 	default:
 		j.violate("P8", "%s says that %d runs of generation %d ended badly in a row, and the runs do not", key, read.Count, read.Generation)
 	}
-	s.Streak, s.since, s.owes = read, j.event, nil
+	s.Streak, s.was, s.since, s.owes = read, s.Streak, j.event, nil
 }
 
 // pausedFor: a job that was paused for its runs has one that says so, of the generation that was in force.

@@ -1,0 +1,71 @@
+package control_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+)
+
+// Of the runs that end badly at once one pauses the job. The others, and those of older generations, read the job and nothing else; the one itself finishes what it has begun.
+func TestP8_OneOfManyBadEndsPausesTheJob(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		ctx := t.Context()
+		pausing := func(d *job.Definition) { d.PauseAfter = 2 }
+		first := g.put("acme", "j", pausing)
+		ended := func(generation int64, n uint64) run.Run {
+			return run.Run{ID: run.RequestID("j", generation, n), Tenant: "acme", Generation: generation, State: run.Dead, Pauses: true}
+		}
+		asks := func(r run.Run) (calls []string) {
+			t.Helper()
+			g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+				calls = append(calls, string(c.Method))
+				return faulty.Fault{}
+			}
+			defer func() { g.hook = nil }()
+			if err := g.Dispatch.PauseJob(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+			return calls
+		}
+		looks := func(when string, r run.Run) {
+			t.Helper()
+			before, err := g.Job(ctx, "acme", "j")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if calls := asks(r); !slices.Equal(calls, []string{string(faulty.Get)}) {
+				t.Errorf("%s: the store was asked %v, want one read", when, calls)
+			}
+			after, err := g.Job(ctx, "acme", "j")
+			if err != nil || after.Generation != before.Generation {
+				t.Errorf("%s: the job was edited: %v", when, err)
+			}
+		}
+		time.Sleep(time.Second)
+		edited := g.put("acme", "j", pausing, func(d *job.Definition) { d.Description = "other" })
+		looks("a run of an older generation", ended(first.Generation, 1))
+		one, other := ended(edited.Generation, 2), ended(edited.Generation, 3)
+		asks(one)
+		paused, err := g.Job(ctx, "acme", "j")
+		if err != nil || !paused.Def.Paused || paused.Generation == edited.Generation {
+			t.Fatalf("it is paused: %v, of generation %d: %v", paused.Def.Paused, paused.Generation, err)
+		}
+		looks("another", other)
+		if calls := asks(one); len(calls) < 2 {
+			t.Errorf("the one itself asks %v, and settles nothing", calls)
+		}
+		if err := g.Delete(ctx, "acme", "j", control.Match{}); err != nil {
+			t.Fatal(err)
+		}
+		calls := asks(other)
+		if len(calls) != 1 {
+			t.Errorf("of a job that is deleted: %v", calls)
+		}
+	})
+}
