@@ -2,8 +2,10 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -26,7 +28,11 @@ func (d *Dispatcher) streak(ctx context.Context, r run.Run, most int, attempt ui
 	}
 	items[0].Key = key
 	before, err := run.StreakFromItem(items[0])
-	if err != nil {
+	switch {
+	case errors.Is(err, record.ErrNewer): // no end waits for a newer process, and what that has counted stays
+		d.Log.WarnContext(ctx, "how the last runs of a job ended is for a newer process to read, and an end is not counted", "tenant", r.Tenant, "job", r.ID.Job, "run", r.ID.String(), "error", err)
+		return r, store.Op{}, false, nil
+	case err != nil:
 		d.Log.WarnContext(ctx, "how the last runs of a job ended cannot be read, and is counted anew", "tenant", r.Tenant, "job", r.ID.Job, "error", err)
 	}
 	next, changed := before.Next(r, most)

@@ -13,6 +13,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
@@ -109,6 +110,32 @@ func TestP8_EndsThatComeAtOnceWaitForEachOther(t *testing.T) {
 			t.Errorf("%d are counted (%v), want %d", s.Count, err, ends)
 		}
 	})
+}
+
+// A count that a newer process has written is left to it, and no end waits for that. One that nobody can read is begun anew.
+func TestP8_ACountThatCannotBeRead(t *testing.T) {
+	l := newLeased(t, func(context.Context, faulty.Call) faulty.Fault { return faulty.Fault{} })
+	stand := func(value []byte) store.Item {
+		t.Helper()
+		if _, err := l.Store.Write(t.Context(), store.Op{Kind: store.Put, Key: run.StreakKey("default", "report"), If: store.Any, Value: value, Attempt: l.NewID()}); err != nil {
+			t.Fatal(err)
+		}
+		return l.streak(t)
+	}
+	newer := stand([]byte{record.Format + 1, 0})
+	if r, err := l.fails(t.Context(), l.running(t, "report", 2), 1); err != nil || r.State != run.Dead || r.Pauses {
+		t.Errorf("it ends as %s, and pauses its job: %v (%v)", r.State, r.Pauses, err)
+	}
+	if l.streak(t).Version != newer.Version {
+		t.Error("what a newer process has written is gone")
+	}
+	stand([]byte{record.Format, 0xff})
+	if r, err := l.fails(t.Context(), l.running(t, "report", 3), 1); err != nil || !r.Pauses {
+		t.Errorf("it pauses its job: %v (%v)", r.Pauses, err)
+	}
+	if s, err := run.StreakFromItem(l.streak(t)); err != nil || s.Count != 1 {
+		t.Errorf("%d are counted: %v", s.Count, err)
+	}
 }
 
 // checked is a dispatcher whose look finds runs of two jobs, the first of which is to be paused by each bad end.
