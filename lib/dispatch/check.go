@@ -221,9 +221,14 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 		}
 	}
 	for _, r := range pausing { // whoever wrote its end has died before, or could not
-		if err := d.pauseFor(ctx, r); err != nil {
+		switch err := d.pauseFor(ctx, r); {
+		case err == nil:
+		case Unreadable(err): // and will be at the next look
+			d.Metrics.Unreadable.Inc()
+			d.Log.ErrorContext(ctx, "a job is to be paused, and cannot be read here", "tenant", r.Tenant, "run", r.ID.String(), "error", err)
+		default:
 			d.Log.WarnContext(ctx, "a job is to be paused, and is not yet", "tenant", r.Tenant, "run", r.ID.String(), "error", err)
-			soon = append(soon, timer.NewCheck(r.Tenant, r.ID, b.Resume))
+			soon = append(soon, timer.NextCheck(r.Tenant, r.ID, b.Reach))
 		}
 	}
 	if err := d.Arm(ctx, soon...); err != nil {

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -211,5 +212,40 @@ func TestP8_ALookGoesOnBehindAnEndThatIsNotCounted(t *testing.T) {
 	crowded = false
 	if standing = look(hot); standing[0].State != run.Unknown || !standing[0].Pauses {
 		t.Errorf("then it is %s, and pauses its job: %v", standing[0].State, standing[0].Pauses)
+	}
+}
+
+// A job that cannot be paused yet is looked at again as regularly as any, and one that cannot be read is not.
+func TestP8_AJobThatCannotBePaused(t *testing.T) {
+	for name, c := range map[string]struct {
+		err   error
+		again bool
+	}{
+		"it is paused":                  {nil, false},
+		"the store is unwell":           {store.ErrThrottled, true},
+		"it is being edited by many":    {errors.New("busy"), true},
+		"it is damaged":                 {record.ErrBroken, false},
+		"it is for a newer process":     {record.ErrNewer, false},
+		"its definition is gone by now": {job.ErrNotFound, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, look, armed := checked(t, func(context.Context, faulty.Call) faulty.Fault { return faulty.Fault{} })
+			asked := 0
+			l.PauseJob = func(context.Context, run.Run) error {
+				asked++
+				return c.err
+			}
+			r, err := l.fails(t.Context(), l.running(t, "report", 2), 1)
+			if err != nil || !r.Pauses {
+				t.Fatalf("it pauses its job: %v (%v)", r.Pauses, err)
+			}
+			l.pass(time.Minute, time.Minute)
+			look(r)
+			regular := func(now int64) timer.Timer { return timer.NextCheck("default", r.ID, now+2000) }
+			soon := func(now int64) timer.Timer { return timer.NewCheck("default", r.ID, now+4000) }
+			if asked != 1 || armed(r, regular) != c.again || armed(r, soon) {
+				t.Errorf("it was asked for %d times, and is looked at again: %v, soon: %v; want %v", asked, armed(r, regular), armed(r, soon), c.again)
+			}
+		})
 	}
 }
