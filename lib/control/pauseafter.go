@@ -30,6 +30,7 @@ func (s *Service) pauseAfter(ctx context.Context, r run.Run) error {
 		return nil
 	}
 	if err == nil && paused {
+		s.Dispatch.Metrics.JobsPaused.Inc()
 		s.Log.WarnContext(ctx, "a job is paused, since its runs end badly", "tenant", r.Tenant, "job", r.ID.Job, "run", r.ID.String())
 	}
 	return err

@@ -53,6 +53,9 @@ func TestP8_OneOfManyBadEndsPausesTheJob(t *testing.T) {
 		one, other := ended(edited.Generation, 2), ended(edited.Generation, 3)
 		asks(one)
 		paused, err := g.Job(ctx, "acme", "j")
+		if n := g.Dispatch.Metrics.JobsPaused.Value(); n != 1 {
+			t.Errorf("%d jobs are counted as paused", n)
+		}
 		if err != nil || !paused.Def.Paused || paused.Generation == edited.Generation {
 			t.Fatalf("it is paused: %v, of generation %d: %v", paused.Def.Paused, paused.Generation, err)
 		}

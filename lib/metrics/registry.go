@@ -24,6 +24,7 @@ type Registry struct {
 	Attempts     *Counter   // outcome
 	Retries      *Counter
 	DeadLetters  *Counter // kind
+	JobsPaused   *Counter // by their runs
 	Queue        *Gauge   // priority, state
 	OldestDue    *Age     // Since(the shard's watermark, the oldest of all): before it nothing due is waiting
 	Unowned      *Gauge
@@ -84,6 +85,8 @@ func New() *Registry {
 	r.DeadLetters = r.counter("belfry_dead_letters_total",
 		"Runs that became dead letters, as failed for good or dead, and messages that no worker could handle.",
 		Label{Name: "kind", Values: []string{"failed", "dead", "message"}})
+	r.JobsPaused = r.counter("belfry_jobs_paused_total", "Jobs that were paused for their runs, as many of which had ended badly in a row as pause_after says.")
+	r.JobsPaused.family.Detail = true
 	r.Queue = r.gauge("belfry_queue_messages", "Messages in the queues, as last counted.",
 		Label{Name: "priority", Values: []string{"high", "normal", "low"}}, Label{Name: "state", Values: []string{"ready", "delayed", "taken"}})
 	r.OldestDue = r.age("belfry_oldest_due_seconds",
