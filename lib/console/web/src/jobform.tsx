@@ -255,7 +255,13 @@ function toSchedule(draft: Draft, kind: string): void {
     every: { members: [['every', text('1h')]] },
     at: { members: [['at', text(new Date(Math.ceil(Date.now() / 3_600_000 + 1) * 3_600_000).toISOString().replace('.000', ''))]] },
   }
-  draft.set(['schedule'], kind === 'none' ? undefined : (held.get('schedule ' + kind) ?? fresh[kind]))
+  draft.change((v) => {
+    v = set(v, ['schedule'], kind === 'none' ? undefined : (held.get('schedule ' + kind) ?? fresh[kind]))
+    const count = at(v, ['max_runs'])
+    if (kind !== 'none') return set(v, ['max_runs'], count ?? held.get('max_runs'))
+    if (count) held.set('max_runs', count) // it is of a schedule
+    return set(v, ['max_runs'], undefined)
+  })
 }
 
 function Schedule({ draft }: Of) {
@@ -292,9 +298,10 @@ function Schedule({ draft }: Of) {
         <Text draft={draft} path={['schedule', 'jitter']} label="Jitter" placeholder="0s" help="How much later than its fire a run may start, up to 10m: spreads jobs that fire together." />
       )}
       {kind !== 'none' && kind !== 'at' && (
-        <Group title="First and last fire" open={at(draft.value.value, ['schedule', 'start']) !== undefined || at(draft.value.value, ['schedule', 'end']) !== undefined}>
+        <Group title="First and last fire" open={[['schedule', 'start'], ['schedule', 'end'], ['max_runs']].some((path) => at(draft.value.value, path) !== undefined)}>
           <Moment draft={draft} path={['schedule', 'start']} label="Not before" help="No fire before this time." />
           <Moment draft={draft} path={['schedule', 'end']} label="Not after" help="No fire at this time or later." />
+          <Text draft={draft} path={['max_runs']} label="So many fires" numeric placeholder="any number" help="The schedule ends after so many, whatever becomes of them, counted from when it or this number was last changed." />
         </Group>
       )}
     </Group>
@@ -575,6 +582,7 @@ export function JobForm({ draft }: Of) {
             </label>
           </div>
         </div>
+        <Text draft={draft} path={['pause_after']} label="Pause after" numeric placeholder="never" help="So many runs in a row that end badly pause it." />
       </Group>
       <p class="fine">Other fields, such as the jobs that it calls at its end, stand in the YAML. The form leaves them as they are.</p>
     </fieldset>

@@ -96,10 +96,13 @@ export interface Job {
   overlap?: string | { policy: string; key?: string; limit?: number; max_waiting?: number } // as it was given
   labels?: Record<string, string>
   paused?: boolean
+  max_runs?: number
+  pause_after?: number
   status: {
     generation: number
     etag?: string
     next_runs?: string[]
+    final_run?: string
     tries: string
     created_at?: string
     updated_at?: string

@@ -64,7 +64,7 @@ export function nextFire(job: Job, now: number): number {
   const step = length(job.schedule?.every ?? '')
   if (!(step > 0)) return NaN
   const at = last + Math.ceil((now - last) / step) * step
-  return at > parse(job.schedule?.end) ? NaN : at
+  return at > parse(job.schedule?.end) || at > parse(job.status.final_run) ? NaN : at
 }
 
 /** overlaps tells how many runs of a job may be in progress at once. */

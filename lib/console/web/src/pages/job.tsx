@@ -146,6 +146,21 @@ export function Job({ name }: { name: string }) {
               <dt>Missed fires</dt>
               <dd>{{ one: 'the latest runs', all: 'all run', none: 'none runs' }[job.catch_up.mode] ?? job.catch_up.mode}</dd>
             </div>
+            {job.max_runs !== undefined && (
+              <div>
+                <dt>Schedule ends</dt>
+                <dd>
+                  after {job.max_runs === 1 ? '1 fire' : `${job.max_runs} fires`}
+                  {job.status.final_run && <>, the last at <Instant at={job.status.final_run} where={zone} /></>}
+                </dd>
+              </div>
+            )}
+            {job.pause_after !== undefined && (
+              <div>
+                <dt>Pauses itself</dt>
+                <dd>after {job.pause_after === 1 ? 'a run that ended badly' : `${job.pause_after} runs in a row that ended badly`}</dd>
+              </div>
+            )}
             <div>
               <dt>Overlap</dt>
               <dd>{overlaps(job)}</dd>
