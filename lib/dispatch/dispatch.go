@@ -67,7 +67,7 @@ type Config struct {
 	Callbacks DefaultCallbacks
 
 	// PauseJob pauses the job of a run that says that it is to be paused for it, unless it was edited since the run's generation. The control plane sets it
-	// before anything runs.
+	// before anything runs; without it such a job goes on, and its checks say so.
 	PauseJob func(ctx context.Context, r run.Run) error
 }
 

@@ -44,10 +44,13 @@ func (d *Dispatcher) streak(ctx context.Context, r run.Run, most int, attempt ui
 	return r, op, true, err
 }
 
+// errNoPauses is of a process that was put together without what pauses jobs.
+var errNoPauses = errors.New("nobody here pauses jobs")
+
 // pauseFor pauses the job of a run that says so. With an error it is not known whether it is paused.
 func (d *Dispatcher) pauseFor(ctx context.Context, r run.Run) error {
 	if d.PauseJob == nil {
-		return nil
+		return fmt.Errorf("pause job %s: %w", r.ID.Job, errNoPauses)
 	}
 	if err := d.PauseJob(ctx, r); err != nil {
 		return fmt.Errorf("pause job %s: %w", r.ID.Job, err)
