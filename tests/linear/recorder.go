@@ -114,6 +114,20 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
+// Paused notes that a job is about to be paused, by nobody's request, for a reason: it may come at any time until the way is over, or not at all.
+func (r *Recorder) Paused(tenant, name, reason string) *Way {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.moment++
+	r.clients++
+	way, on := &Way{recorder: r}, thing{aJob, tenant, name}
+	if r.things[on] == nil {
+		r.things[on] = new(history)
+	}
+	*r.things[on] = append(*r.things[on], operation{client: r.clients - 1, call: r.moment, way: way, what: jobStep{verb: pauseJob, reason: reason}})
+	return way
+}
+
 // reread gives a body that was read already, and the error at its end.
 type reread struct {
 	*bytes.Reader

@@ -129,6 +129,7 @@ func (j *Judge) storedJob(at time.Time, rest string, before, after store.Item) {
 			e.until = min(e.until, a.Updated)
 		}
 	}
+	j.ends(js, a, newest)
 	j.edition(js, a)
 }
 

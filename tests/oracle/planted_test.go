@@ -243,6 +243,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(halting(t), ofStops)
 	spoil(telling(t), ofCallbacks)
 	spoil(pausing(t), ofStreaks)
+	spoil(ending(t), ofEndings)
 	spoil(away(t), ofMissed)
 	spoil(forgetting(t), ofForgotten)
 	spoil(together(t), ofTogether)

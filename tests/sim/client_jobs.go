@@ -100,6 +100,15 @@ func (u *user) changed(def job.Definition) job.Definition {
 	if chance(u.Rand, u.Mix.Jobs.Missed/2) {
 		def.On.Missed = fresh.On.Missed
 	}
+	if chance(u.Rand, u.Mix.Jobs.Counted/2) {
+		def.MaxRuns = fresh.MaxRuns
+	}
+	if def.Schedule == nil {
+		def.MaxRuns = 0
+	}
+	if chance(u.Rand, u.Mix.Jobs.Pausing/2) {
+		def.PauseAfter = fresh.PauseAfter
+	}
 	if def.Schedule != nil && def.Schedule.At != nil && def.Schedule.At.Before(u.Now()) {
 		at := u.Now().Add(u.Mix.Pace.unit() + 2*time.Second).Truncate(time.Millisecond) // what is over cannot be put again
 		def.Schedule = &schedule.Spec{At: &at}

@@ -70,6 +70,12 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 	if chance(r, j.Expiring) {
 		def.ExpiresAfter = schedule.Duration(rate(r, 1, 2*time.Second, 4*m.Pace.unit()).Truncate(time.Second))
 	}
+	if chance(r, j.Counted) && def.Schedule != nil {
+		def.MaxRuns = 1 + r.IntN(30)
+	}
+	if chance(r, j.Pausing) {
+		def.PauseAfter = 1 + r.IntN(4)
+	}
 	def.Timeout = w.timeout(r)
 	def.Payload = w.payload(pick(r, []int{0, 0, 100, 500, 4000}))
 	if chance(r, j.Callbacks) {

@@ -180,7 +180,7 @@ func (w *World) retire(ctx context.Context, a *Actor) {
 		u := newUser(a, Role{Tenant: tenant, Persist: 1})
 		for _, j := range u.listJobs(ctx).Jobs {
 			def := j.Definition
-			def.Schedule, def.Paused = nil, false
+			def.Schedule, def.MaxRuns, def.Paused, def.PauseAfter = nil, 0, false, 0 // who is still to end badly holds nobody up
 			u.put(ctx, j.Name, def, client.Condition{})
 		}
 	}

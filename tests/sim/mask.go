@@ -93,7 +93,7 @@ func (m *Mix) switches() []toggle {
 		{"reordered", &f.Reordered}, {"receive-lost", &f.ReceiveLost}, {"ended-early", &f.EndedEarly}, {"delete-failed", &f.DeleteFailed}, {"blobs", &f.Blobs},
 		{"request-lost", &f.RequestLost}, {"request-delayed", &f.RequestDelayed}, {"answer-lost", &f.AnswerLost}, {"drift", &f.Drift},
 		{"bounds", &j.Bounds}, {"jitter", &j.Jitter}, {"paused", &j.PausedAtBirth}, {"labels", &j.Labels}, {"at-most-once", &j.AtMostOnce},
-		{"windows", &j.Windows}, {"long-retries", &j.LongRetries}, {"short-lived", &j.ShortLived}, {"overlap", &j.Overlap}, {"queued", &j.Queued}, {"one-waits", &j.OneWaits}, {"displace", &j.Displace}, {"keyed", &j.Keyed}, {"named", &j.Named}, {"named-keyed", &j.NamedKeyed}, {"callbacks", &j.Callbacks}, {"missed", &j.Missed}, {"requested", &j.Requested}, {"expiring", &j.Expiring}, {"ignore-pause", &j.IgnorePause},
+		{"windows", &j.Windows}, {"long-retries", &j.LongRetries}, {"short-lived", &j.ShortLived}, {"overlap", &j.Overlap}, {"queued", &j.Queued}, {"one-waits", &j.OneWaits}, {"displace", &j.Displace}, {"keyed", &j.Keyed}, {"named", &j.Named}, {"named-keyed", &j.NamedKeyed}, {"callbacks", &j.Callbacks}, {"missed", &j.Missed}, {"requested", &j.Requested}, {"expiring", &j.Expiring}, {"counted", &j.Counted}, {"pausing", &j.Pausing}, {"ignore-pause", &j.IgnorePause},
 		{"workflows", &j.Workflows}, {"hurried", &j.Hurried}, {"caught", &j.Caught}, {"stopping", &j.Stopping}, {"scoped", &j.Scoped}, {"waits", &j.Waits}, {"stops", &j.Stops},
 		{"fail", &k.Fail}, {"bad", &k.Bad}, {"panic", &k.Panic}, {"poison", &k.Poison}, {"retry-after", &k.RetryAfter}, {"deaf", &k.Deaf}, {"large", &k.Large},
 		{"fences", &k.Fences}, {"idle", &m.Shape.Idle},

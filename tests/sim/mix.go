@@ -89,6 +89,8 @@ type JobRates struct {
 	Callbacks float64
 	Missed    float64 // which tell of missed fires
 	Expiring  float64 // whose runs are skipped when they are too late
+	Counted   float64 // with a schedule, which ends after so many fires
+	Pausing   float64 // which so many bad ends in a row pause
 	Within    float64 // of callbacks that may have a window, which have one
 	Window    schedule.Duration
 
@@ -138,6 +140,8 @@ func Draw(seed uint64) Mix {
 	m.drawWaits(rand.New(rand.NewPCG(seed, 0x7761697463696f)))       // "wait", and three letters by which the worlds that are always the same have none
 	m.drawStops(rand.New(rand.NewPCG(seed, 0x6c696d6974636167)))     // "limit", and three letters by which the worlds that are always the same have none
 	m.drawDisplace(rand.New(rand.NewPCG(seed, 0x6769766573666d)))    // "gives", and two letters by which the worlds that are always the same have none
+	m.drawCounted(rand.New(rand.NewPCG(seed, 0x656e647365756262)))   // "ends", and four letters by which the worlds that are always the same had none
+	m.drawPausing(rand.New(rand.NewPCG(seed, 0x68616c746271776a)))   // "halt", and four letters as well
 	return m
 }
 
@@ -358,6 +362,20 @@ func (m *Mix) drawMissed(r *rand.Rand) {
 func (m *Mix) drawExpiring(r *rand.Rand) {
 	if chance(r, 0.3) {
 		m.Jobs.Expiring = pick(r, []float64{0.2, 0.5, 0.9})
+	}
+}
+
+// drawCounted draws how many schedules end after so many fires, from a stream of its own too.
+func (m *Mix) drawCounted(r *rand.Rand) {
+	if chance(r, 0.3) {
+		m.Jobs.Counted = pick(r, []float64{0.2, 0.5, 0.9})
+	}
+}
+
+// drawPausing draws how many jobs so many bad ends in a row pause, from a stream of its own too.
+func (m *Mix) drawPausing(r *rand.Rand) {
+	if chance(r, 0.3) {
+		m.Jobs.Pausing = pick(r, []float64{0.2, 0.5, 0.9})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/tests/linear"
 )
@@ -47,13 +48,33 @@ func (q *request) ends() {
 }
 
 // sent is a call of the store whose writes land, whoever waits for them. What only requests write has one behind it: were a handler to
-// write under a context that is not its request's, that would be taken for over too early.
-func sent(ctx context.Context, ops []store.Op) *pending {
+// write under a context that is not its request's, that would be taken for over too early. A job that its runs pause is edited by nobody's request: then the
+// recorder hears of one, and done is to be called when the call of the store has an answer.
+func (w *World) sent(ctx context.Context, ops []store.Op) (c *pending, done func()) {
 	q := requestOf(ctx)
+	if q != nil {
+		return &pending{landed: true, of: q}, func() {}
+	}
+	if tenant, j, pauses := pauseAmong(ops); pauses {
+		_, q = begin(ctx, w.heard.Paused(tenant, j.Name, j.Reason))
+		return &pending{landed: true, of: q}, q.ends
+	}
 	for _, o := range ops {
-		if q == nil && (strings.HasPrefix(o.Key.Partition, "def#") || strings.HasPrefix(o.Key.Partition, "idem#")) {
+		if strings.HasPrefix(o.Key.Partition, "def#") || strings.HasPrefix(o.Key.Partition, "idem#") {
 			panic("sim: nobody's request writes " + o.Key.String())
 		}
 	}
-	return &pending{landed: true, of: q}
+	return &pending{landed: true}, func() {}
+}
+
+// pauseAmong is the job that is paused for its runs by a write, if that is one.
+func pauseAmong(ops []store.Op) (tenant string, j job.Job, pauses bool) {
+	for _, o := range ops {
+		if rest, found := strings.CutPrefix(o.Key.Partition, "job#"); found && o.Kind == store.Put {
+			tenant, _, _ = strings.Cut(rest, "#")
+			j, err := job.FromItem(tenant, o.Key.Sort, store.Item{Key: o.Key, Version: 1, Value: o.Value})
+			return tenant, j, err == nil && j.Def.Paused && strings.HasPrefix(j.Reason, "pause_after:")
+		}
+	}
+	return "", job.Job{}, false
 }

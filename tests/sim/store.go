@@ -127,7 +127,8 @@ func (s shelf) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) {
 		return nil, err
 	}
 	var versions []uint64
-	c := sent(ctx, ops)
+	c, done := w.sent(ctx, ops)
+	defer done()
 	err := w.sched.ask(ctx, c, h.op("write", ops[0].Key.Partition, ops[0].Key.Sort, byStore, func() (outcome string) {
 		outcome, c.err = w.write(h, c, ops, func(ops []store.Op) (err error) {
 			versions, err = w.put(ops)
@@ -150,7 +151,8 @@ func (s shelf) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdict,
 		return nil, err
 	}
 	verdicts := make([]store.Verdict, len(ops))
-	c := sent(ctx, ops)
+	c, done := w.sent(ctx, ops)
+	defer done()
 	each := func(i int) string {
 		outcome, err := w.write(h, c, ops[i:i+1], func(ops []store.Op) error {
 			versions, err := w.put(ops)
