@@ -142,7 +142,6 @@ func TestP8_ACountThatCannotBeRead(t *testing.T) {
 // checked is a dispatcher whose look finds runs of two jobs, the first of which is to be paused by each bad end.
 func checked(t *testing.T, hook faulty.Hook) (l *leased, look func(runs ...run.Run) []run.Run, armed func(run.Run, func(now int64) timer.Timer) bool) {
 	l = newLeased(t, hook)
-	def := job.Definition{}
 	items, err := l.Store.Get(t.Context(), job.Key("default", "report"))
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +150,7 @@ func checked(t *testing.T, hook faulty.Hook) (l *leased, look func(runs ...run.R
 	if err != nil {
 		t.Fatal(err)
 	}
-	def = j.Def
+	def := j.Def
 	j.Def.Guarantee, j.Def.PauseAfter = job.AtMostOnce, 1
 	def.Guarantee = job.AtMostOnce
 	for _, one := range []job.Job{j, {Tenant: "default", Name: "other", Generation: 1, Def: def}} {
