@@ -54,19 +54,18 @@ func (d *Dispatcher) Left(ctx context.Context, gone run.Run) error {
 	if gone.ID.IsStep() {
 		return d.followEnd(ctx, gone)
 	}
+	var failed error
 	if gone.Pauses {
-		if err := d.pauseFor(ctx, gone); err != nil || !gone.Placed {
-			return err
+		if failed = d.pauseFor(ctx, gone); !gone.Placed {
+			return failed
 		}
 	}
-	ways, err := d.gatesOf(ctx, gone)
-	if err != nil {
-		return err
-	}
+	ways, err := d.gatesOf(ctx, gone) // also where its job is not paused: other jobs wait at them
+	failed = errors.Join(failed, err)
 	for _, at := range ways {
-		err = errors.Join(err, d.call(ctx, &calling{at: at, gone: []run.Run{gone}}))
+		failed = errors.Join(failed, d.call(ctx, &calling{at: at, gone: []run.Run{gone}}))
 	}
-	return err
+	return failed
 }
 
 // gatesOf gives the gates that a run leaves which has ended, from narrow to wide: those of its definition. Where that is gone, only its job's own gate is known, and where

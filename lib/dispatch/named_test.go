@@ -217,6 +217,26 @@ func TestG1_G2_TwoJobsShareANamedGate(t *testing.T) {
 	}
 }
 
+// Whoever waits at a gate beside the job of a run that ended is let in, also where that job is to be paused and cannot be.
+func TestG2_P8_AJobThatCannotBePausedIsInNobodysWay(t *testing.T) {
+	s := newSeveral(t)
+	s.says(limited(1))
+	for _, name := range []string{"a", "b"} {
+		s.passes(name, job.Overlap{}, nil, use(1))
+	}
+	same(t, "they come to", []dispatch.Entrance{s.comes("a", 1), s.comes("b", 2)}, []dispatch.Entrance{dispatch.Passed, dispatch.Joined})
+	unwell := errors.New("it is being edited by many")
+	s.PauseJob = func(context.Context, run.Run) error { return unwell }
+	r := started(s.run("a", 1, nil))
+	r.Placed, r.NamedGates = true, true
+	ended := s.write(r.GiveUp(then, "it fails", run.Limits{Retention: 24 * time.Hour}))
+	ended.Pauses = true
+	if err := s.Left(t.Context(), ended); !errors.Is(err, unwell) {
+		t.Errorf("%v, want what became of the pause", err)
+	}
+	s.wantsAt("[b2]", "[]")
+}
+
 // A run that waits at the named gate keeps its place at its job's own, and when it ends it leaves both.
 func TestG1_G2_G5_AJobWithTwoGates(t *testing.T) {
 	s := newSeveral(t)
