@@ -133,6 +133,8 @@ func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
 			if p.err = d.prepareAnew(ctx, p, round); p.err == nil {
 				continue
 			}
+		} else if p.streak > 0 && errors.Is(p.err, store.ErrThrottled) { // which a transaction also is told of that met another at what both write
+			p.err = fmt.Errorf("run %s: %w: %w", p.run.ID, errCrowded, p.err)
 		}
 		p.done = true
 	}
@@ -142,13 +144,13 @@ func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
 	return p.run, nil
 }
 
-// errCrowded is of a put beside whose run others have written too often. The store is well.
-var errCrowded = errors.New("others have ended before it")
+// errCrowded is of a put beside whose run others have written too often, or write all the time. The store may well be well.
+var errCrowded = errors.New("others end at the same time")
 
 // prepareAnew prepares a put over what others have written beside their runs. Those that end at once wait for each other a while, and not all for the same.
 func (d *Dispatcher) prepareAnew(ctx context.Context, p *Put, round int) error {
 	if round == maxRounds {
-		return fmt.Errorf("run %s: %w %d times: %w", p.run.ID, errCrowded, maxRounds, store.ErrThrottled)
+		return fmt.Errorf("run %s: %w: overtaken %d times: %w", p.run.ID, errCrowded, maxRounds, store.ErrThrottled)
 	}
 	if err := d.pause(ctx, round); err != nil {
 		return err

@@ -190,27 +190,34 @@ func checked(t *testing.T, hook faulty.Hook) (l *leased, look func(runs ...run.R
 
 // A run whose job ends others all the time is left to another look, and those beside it have theirs.
 func TestP8_ALookGoesOnBehindAnEndThatIsNotCounted(t *testing.T) {
-	crowded := false
-	l, look, armed := checked(t, func(_ context.Context, c faulty.Call) faulty.Fault {
-		if at := writesStreak(c); crowded && at >= 0 {
-			return faulty.Fault{Refuse: &store.Conflict{Op: at}}
-		}
-		return faulty.Fault{}
-	})
-	hot, other := l.running(t, "report", 2), l.running(t, "other", 2)
-	crowded = true
-	l.pass(10*time.Minute, 10*time.Minute)
-	standing := look(hot, other)
-	if standing[0].State != run.Running || standing[1].State != run.Unknown {
-		t.Errorf("they are %s and %s, want running and unknown", standing[0].State, standing[1].State)
-	}
-	soon := func(now int64) timer.Timer { return timer.NewCheck("default", hot.ID, now+4000) }
-	if !armed(hot, soon) {
-		t.Error("no look comes soon")
-	}
-	crowded = false
-	if standing = look(hot); standing[0].State != run.Unknown || !standing[0].Pauses {
-		t.Errorf("then it is %s, and pauses its job: %v", standing[0].State, standing[0].Pauses)
+	for name, refuse := range map[string]func(at int) error{
+		"others have counted theirs":           func(at int) error { return &store.Conflict{Op: at} },
+		"its transaction meets that of others": func(int) error { return store.ErrThrottled },
+	} {
+		t.Run(name, func(t *testing.T) {
+			crowded := false
+			l, look, armed := checked(t, func(_ context.Context, c faulty.Call) faulty.Fault {
+				if at := writesStreak(c); crowded && at >= 0 {
+					return faulty.Fault{Refuse: refuse(at)}
+				}
+				return faulty.Fault{}
+			})
+			hot, other := l.running(t, "report", 2), l.running(t, "other", 2)
+			crowded = true
+			l.pass(10*time.Minute, 10*time.Minute)
+			standing := look(hot, other)
+			if standing[0].State != run.Running || standing[1].State != run.Unknown {
+				t.Errorf("they are %s and %s, want running and unknown", standing[0].State, standing[1].State)
+			}
+			soon := func(now int64) timer.Timer { return timer.NewCheck("default", hot.ID, now+4000) }
+			if !armed(hot, soon) {
+				t.Error("no look comes soon")
+			}
+			crowded = false
+			if standing = look(hot); standing[0].State != run.Unknown || !standing[0].Pauses {
+				t.Errorf("then it is %s, and pauses its job: %v", standing[0].State, standing[0].Pauses)
+			}
+		})
 	}
 }
 
