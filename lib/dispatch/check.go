@@ -221,13 +221,11 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 		}
 	}
 	for _, r := range pausing { // whoever wrote its end has died before, or could not
-		switch err := d.pauseFor(ctx, r); {
-		case err == nil:
-		case Unreadable(err): // and will be at the next look
-			d.Metrics.Unreadable.Inc()
-			d.Log.ErrorContext(ctx, "a job is to be paused, and cannot be read here", "tenant", r.Tenant, "run", r.ID.String(), "error", err)
-		default:
+		later, err := d.pauseFor(ctx, r)
+		if err != nil {
 			d.Log.WarnContext(ctx, "a job is to be paused, and is not yet", "tenant", r.Tenant, "run", r.ID.String(), "error", err)
+		}
+		if later {
 			soon = append(soon, timer.NextCheck(r.Tenant, r.ID, b.Reach))
 		}
 	}

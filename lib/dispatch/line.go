@@ -56,7 +56,7 @@ func (d *Dispatcher) Left(ctx context.Context, gone run.Run) error {
 	}
 	var failed error
 	if gone.Pauses {
-		if failed = d.pauseFor(ctx, gone); !gone.Placed {
+		if _, failed = d.pauseFor(ctx, gone); !gone.Placed {
 			return failed
 		}
 	}

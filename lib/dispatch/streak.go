@@ -47,13 +47,20 @@ func (d *Dispatcher) streak(ctx context.Context, r run.Run, most int, attempt ui
 // errNoPauses is of a process that was put together without what pauses jobs.
 var errNoPauses = errors.New("nobody here pauses jobs")
 
-// pauseFor pauses the job of a run that says so. With an error it is not known whether it is paused.
-func (d *Dispatcher) pauseFor(ctx context.Context, r run.Run) error {
+// pauseFor pauses the job of a run that says so. One that cannot be read here is told of, and nobody's work waits for that: with an error it is not known whether
+// it is paused, and later says that another look at the run is to ask again.
+func (d *Dispatcher) pauseFor(ctx context.Context, r run.Run) (later bool, err error) {
 	if d.PauseJob == nil {
-		return fmt.Errorf("pause job %s: %w", r.ID.Job, errNoPauses)
+		return true, fmt.Errorf("pause job %s: %w", r.ID.Job, errNoPauses)
 	}
-	if err := d.PauseJob(ctx, r); err != nil {
-		return fmt.Errorf("pause job %s: %w", r.ID.Job, err)
+	err = d.PauseJob(ctx, r)
+	switch {
+	case err == nil:
+		return false, nil
+	case Unreadable(err):
+		d.Metrics.Unreadable.Inc()
+		d.Log.ErrorContext(ctx, "a job is to be paused, and cannot be read here", "tenant", r.Tenant, "run", r.ID.String(), "error", err)
+		return errors.Is(err, record.ErrNewer), nil // of what is gone or damaged each look would be told the same
 	}
-	return nil
+	return true, fmt.Errorf("pause job %s: %w", r.ID.Job, err)
 }

@@ -221,20 +221,21 @@ func TestP8_ALookGoesOnBehindAnEndThatIsNotCounted(t *testing.T) {
 	}
 }
 
-// A job that cannot be paused yet is looked at again as regularly as any, and one that cannot be read is not.
+// A job that cannot be paused yet is looked at again as regularly as any, and so is one that is for a newer process. Of one that nobody can read each look would be told the
+// same; and neither of these has the message of the run come again.
 func TestP8_AJobThatCannotBePaused(t *testing.T) {
 	for name, c := range map[string]struct {
-		err   error
-		again bool
-		asked int
+		err          error
+		again, fails bool
+		asked        int
 	}{
-		"it is paused":                  {nil, false, 1},
-		"the store is unwell":           {store.ErrThrottled, true, 1},
-		"it is being edited by many":    {errors.New("busy"), true, 1},
-		"it is damaged":                 {record.ErrBroken, false, 1},
-		"it is for a newer process":     {record.ErrNewer, false, 1},
-		"its definition is gone by now": {job.ErrNotFound, false, 1},
-		"nobody does":                   {nil, true, 0},
+		"it is paused":                  {nil, false, false, 1},
+		"the store is unwell":           {store.ErrThrottled, true, true, 1},
+		"it is being edited by many":    {errors.New("busy"), true, true, 1},
+		"it is damaged":                 {record.ErrBroken, false, false, 1},
+		"it is for a newer process":     {record.ErrNewer, true, false, 1},
+		"its definition is gone by now": {job.ErrNotFound, false, false, 1},
+		"nobody does":                   {nil, true, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, look, armed := checked(t, func(context.Context, faulty.Call) faulty.Fault { return faulty.Fault{} })
@@ -255,6 +256,9 @@ func TestP8_AJobThatCannotBePaused(t *testing.T) {
 			soon := func(now int64) timer.Timer { return timer.NewCheck("default", r.ID, now+4000) }
 			if asked != c.asked || armed(r, regular) != c.again || armed(r, soon) {
 				t.Errorf("it was asked for %d times, and is looked at again: %v, soon: %v; want %v", asked, armed(r, regular), armed(r, soon), c.again)
+			}
+			if err := l.Left(t.Context(), r); err != nil != c.fails {
+				t.Errorf("whoever holds its message is told %v", err)
 			}
 		})
 	}

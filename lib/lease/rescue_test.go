@@ -3,6 +3,7 @@ package lease_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/worker"
 )
@@ -178,6 +180,26 @@ func TestP5_Fault36_AnAtMostOnceRunWhoseMessageWasGivenUp(t *testing.T) {
 		}
 		if s.waiting() != 0 {
 			t.Error("a message is left of it: it could be started again")
+		}
+	})
+}
+
+// A run whose job is to be paused and is damaged has its message go round no longer: nobody who is given it can mend that.
+func TestP8_AMessageWaitsForNoJobThatIsDamaged(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		s := o.rescue()
+		r := o.queued(tenant, anyJob)
+		asked := 0
+		o.d.PauseJob = func(context.Context, run.Run) error {
+			asked++
+			return fmt.Errorf("job: %w", record.ErrBroken)
+		}
+		ended := o.read(r).GiveUp(time.Now().UnixMilli(), "it fails", run.Limits{Retention: time.Hour})
+		ended.Pauses = true
+		o.write(ended.Item(o.d.NewID()))
+		s.see(s.givenUp(time.Minute))
+		if asked != 1 || s.waiting() != 0 {
+			t.Errorf("its job was to be paused %d times, and %d messages are left", asked, s.waiting())
 		}
 	})
 }
