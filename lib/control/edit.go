@@ -366,6 +366,11 @@ func alterable(j *job.Job, match Match, since time.Time, do alteration) (bool, e
 // edit is the protocol's edit. change alters the job as read, or says that nothing is to be changed; it may be called again
 // after a conflict. When edit returns nil, no run of an older definition with a later nominal time will start.
 func (s *Service) edit(ctx context.Context, tenant, name string, change func(*job.Job) (bool, error)) (job.Job, error) {
+	return s.editTelling(ctx, tenant, name, change, func() {})
+}
+
+// editTelling is edit, which tells when the job is written: whatever fails behind that, it holds.
+func (s *Service) editTelling(ctx context.Context, tenant, name string, change func(*job.Job) (bool, error), written func()) (job.Job, error) {
 	for range maxRounds {
 		j, err := s.Dispatch.Book.Job(ctx, tenant, name)
 		if err != nil {
@@ -400,6 +405,7 @@ func (s *Service) edit(ctx context.Context, tenant, name string, change func(*jo
 			} else if err != nil {
 				return job.Job{}, err
 			}
+			written()
 		}
 		// Durable now: the new generation, with its first timer. What is claimed of older ones beyond now may still start: until
 		// the fences stand, no answer is given. A crash here leaves an edit that nobody was told of; a repeated one finishes it.

@@ -14,7 +14,7 @@ import (
 // asks, and one pauses: the others read the job, and no more.
 func (s *Service) pauseAfter(ctx context.Context, r run.Run) error {
 	paused := false
-	_, err := s.edit(ctx, r.Tenant, r.ID.Job, func(j *job.Job) (bool, error) {
+	_, err := s.editTelling(ctx, r.Tenant, r.ID.Job, func(j *job.Job) (bool, error) {
 		reason := fmt.Sprintf("pause_after: %s in a row ended badly, the last of them %s, which is %s", countOf(j.Def.PauseAfter), r.ID, r.State)
 		paused = j.Generation == r.Generation && !j.Deleted && !j.Def.Paused && j.Def.PauseAfter > 0
 		switch {
@@ -25,13 +25,14 @@ func (s *Service) pauseAfter(ctx context.Context, r run.Run) error {
 			return false, nil
 		}
 		return false, errOthers
+	}, func() {
+		if paused {
+			s.Dispatch.Metrics.JobsPaused.Inc()
+			s.Log.WarnContext(ctx, "a job is paused, since its runs end badly", "tenant", r.Tenant, "job", r.ID.Job, "run", r.ID.String())
+		}
 	})
 	if errors.Is(err, errOthers) {
 		return nil
-	}
-	if err == nil && paused {
-		s.Dispatch.Metrics.JobsPaused.Inc()
-		s.Log.WarnContext(ctx, "a job is paused, since its runs end badly", "tenant", r.Tenant, "job", r.ID.Job, "run", r.ID.String())
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 )
 
@@ -69,6 +70,35 @@ func TestP8_OneOfManyBadEndsPausesTheJob(t *testing.T) {
 		calls := asks(other)
 		if len(calls) != 1 {
 			t.Errorf("of a job that is deleted: %v", calls)
+		}
+	})
+}
+
+// A pause that holds is counted once, whatever fails behind its write: the next who asks finishes it, and finds it paused.
+func TestP8_APauseThatIsNotFinishedIsCounted(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		j := g.put("acme", "j", func(d *job.Definition) { d.PauseAfter = 1 })
+		time.Sleep(time.Second)
+		r := run.Run{ID: run.RequestID("j", j.Generation, 1), Tenant: "acme", Generation: j.Generation, State: run.Dead, Pauses: true}
+		written := false
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			if written {
+				return faulty.Fault{Refuse: store.ErrThrottled}
+			}
+			written = slices.ContainsFunc(c.Ops, func(op store.Op) bool { return op.Key == job.Key("acme", "j") })
+			return faulty.Fault{}
+		}
+		if err := g.Dispatch.PauseJob(t.Context(), r); err == nil {
+			t.Fatal("it is finished though the store is unwell")
+		}
+		g.hook = nil
+		for range 2 {
+			if n := g.Dispatch.Metrics.JobsPaused.Value(); n != 1 {
+				t.Errorf("%d jobs are counted as paused", n)
+			}
+			if err := g.Dispatch.PauseJob(t.Context(), r); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }
