@@ -231,6 +231,8 @@ function Pairs({ draft, path, label, help, one, secrets = false }: Of & { path: 
 
 const schedules: Record<string, string> = { cron: 'by cron', every: 'at an interval', at: 'once', none: 'on demand' }
 
+const repeats = (kind: string): boolean => kind === 'cron' || kind === 'every'
+
 function scheduleKind(v: Value): string {
   const s = at(v, ['schedule'])
   if (!s || !('members' in s)) return 'none'
@@ -248,7 +250,8 @@ function remembered(draft: Draft): Map<string, Value> {
 function toSchedule(draft: Draft, kind: string): void {
   const now = at(draft.value.value, ['schedule'])
   const held = remembered(draft)
-  if (now) held.set('schedule ' + scheduleKind(draft.value.value), now)
+  const was = scheduleKind(draft.value.value)
+  if (now) held.set('schedule ' + was, now)
   const zone = at(now, ['timezone']) ?? text(mine)
   const fresh: Record<string, Value> = {
     cron: { members: [['cron', text('0 9 * * *')], ['timezone', zone]] },
@@ -257,9 +260,10 @@ function toSchedule(draft: Draft, kind: string): void {
   }
   draft.change((v) => {
     v = set(v, ['schedule'], kind === 'none' ? undefined : (held.get('schedule ' + kind) ?? fresh[kind]))
-    const count = at(v, ['max_runs'])
-    if (kind !== 'none') return set(v, ['max_runs'], count ?? held.get('max_runs'))
-    if (count) held.set('max_runs', count) // it is of a schedule
+    const count = at(v, ['max_runs']) // it is of what fires again and again
+    if (repeats(kind)) return repeats(was) ? v : set(v, ['max_runs'], count ?? held.get('max_runs'))
+    if (count) held.set('max_runs', count)
+    else if (repeats(was)) held.delete('max_runs')
     return set(v, ['max_runs'], undefined)
   })
 }
@@ -297,7 +301,7 @@ function Schedule({ draft }: Of) {
       {kind !== 'none' && (
         <Text draft={draft} path={['schedule', 'jitter']} label="Jitter" placeholder="0s" help="How much later than its fire a run may start, up to 10m: spreads jobs that fire together." />
       )}
-      {kind !== 'none' && kind !== 'at' && (
+      {repeats(kind) && (
         <Group title="First and last fire" open={[['schedule', 'start'], ['schedule', 'end'], ['max_runs']].some((path) => at(draft.value.value, path) !== undefined)}>
           <Moment draft={draft} path={['schedule', 'start']} label="Not before" help="No fire before this time." />
           <Moment draft={draft} path={['schedule', 'end']} label="Not after" help="No fire at this time or later." />

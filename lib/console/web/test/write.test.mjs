@@ -34,8 +34,9 @@ async function write(at) {
   v.press = (name) => page.getByRole('button', { name, exact: true }).click()
   v.fires = page.getByRole('region', { name: 'Next fires' })
   v.told = (text) => page.locator('.notice', { hasText: text }).waitFor()
-  /** says waits until the YAML has a text. */
+  /** says waits until the YAML has a text, lacks until it has not. */
   v.says = (text) => page.waitForFunction((t) => document.querySelector('.yaml textarea')?.value.includes(t), text)
+  v.lacks = (text) => page.waitForFunction((t) => document.querySelector('.yaml textarea')?.value.includes(t) === false, text)
   v.ready = (name) => page.locator('button.main:not([aria-disabled])', { hasText: name }).first().waitFor()
   return v
 }
@@ -209,6 +210,17 @@ deep('every kind of job that the form knows is what the API takes, and what was 
   await v.page.getByText('at an interval').click()
   assert.equal(await v.field('Every').inputValue(), '90s')
   assert.equal(await v.field('So many fires').inputValue(), '3')
+  await v.page.getByText('once', { exact: true }).click()
+  await v.lacks('max_runs')
+  await v.page.getByText('at an interval').click()
+  await v.says('max_runs: 3')
+  await v.field('So many fires').fill('')
+  await v.lacks('max_runs')
+  for (const kind of ['by cron', 'on demand', 'at an interval']) await v.page.getByText(kind, { exact: true }).click()
+  await v.lacks('max_runs')
+  await v.page.getByText('First and last fire').click()
+  await v.field('So many fires').fill('3')
+  await v.says('max_runs: 3')
   await v.field('Pause after').fill('5')
   await v.says('pause_after: 5')
   await v.field('Payload').fill('{"a": 1.0')
