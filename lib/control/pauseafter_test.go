@@ -22,25 +22,25 @@ func TestP8_OneOfManyBadEndsPausesTheJob(t *testing.T) {
 		ended := func(generation int64, n uint64) run.Run {
 			return run.Run{ID: run.RequestID("j", generation, n), Tenant: "acme", Generation: generation, State: run.Dead, Pauses: true}
 		}
-		asks := func(r run.Run) (calls []string) {
+		asks := func(runs ...run.Run) (calls []string) {
 			t.Helper()
 			g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
 				calls = append(calls, string(c.Method))
 				return faulty.Fault{}
 			}
 			defer func() { g.hook = nil }()
-			if err := g.Dispatch.PauseJob(ctx, r); err != nil {
+			if err := g.Dispatch.PauseJob(ctx, runs...); err != nil {
 				t.Fatal(err)
 			}
 			return calls
 		}
-		looks := func(when string, r run.Run) {
+		looks := func(when string, runs ...run.Run) {
 			t.Helper()
 			before, err := g.Job(ctx, "acme", "j")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if calls := asks(r); !slices.Equal(calls, []string{string(faulty.Get)}) {
+			if calls := asks(runs...); !slices.Equal(calls, []string{string(faulty.Get)}) {
 				t.Errorf("%s: the store was asked %v, want one read", when, calls)
 			}
 			after, err := g.Job(ctx, "acme", "j")
@@ -51,7 +51,7 @@ func TestP8_OneOfManyBadEndsPausesTheJob(t *testing.T) {
 		time.Sleep(time.Second)
 		edited := g.put("acme", "j", pausing, func(d *job.Definition) { d.Description = "other" })
 		looks("a run of an older generation", ended(first.Generation, 1))
-		one, other := ended(edited.Generation, 2), ended(edited.Generation, 3)
+		one, other, third := ended(edited.Generation, 2), ended(edited.Generation, 3), ended(edited.Generation, 4)
 		asks(one)
 		paused, err := g.Job(ctx, "acme", "j")
 		if n := g.Dispatch.Metrics.JobsPaused.Value(); n != 1 {
@@ -61,8 +61,11 @@ func TestP8_OneOfManyBadEndsPausesTheJob(t *testing.T) {
 			t.Fatalf("it is paused: %v, of generation %d: %v", paused.Def.Paused, paused.Generation, err)
 		}
 		looks("another", other)
-		if calls := asks(one); len(calls) < 2 {
-			t.Errorf("the one itself asks %v, and settles nothing", calls)
+		looks("others", other, third)
+		for _, among := range [][]run.Run{{one}, {other, one, third}} {
+			if calls := asks(among...); len(calls) < 2 {
+				t.Errorf("the one itself, among %d, asks %v, and settles nothing", len(among), calls)
+			}
 		}
 		if err := g.Delete(ctx, "acme", "j", control.Match{}); err != nil {
 			t.Fatal(err)

@@ -220,14 +220,8 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			}
 		}
 	}
-	for _, r := range pausing { // whoever wrote its end has died before, or could not
-		later, err := d.pauseFor(ctx, r)
-		if err != nil {
-			d.Log.WarnContext(ctx, "a job is to be paused, and is not yet", "tenant", r.Tenant, "run", r.ID.String(), "error", err)
-		}
-		if later {
-			soon = append(soon, timer.NextCheck(r.Tenant, r.ID, b.Reach))
-		}
+	for _, r := range d.pauseEach(ctx, pausing) { // whoever wrote its end has died before, or could not
+		soon = append(soon, timer.NextCheck(r.Tenant, r.ID, b.Reach))
 	}
 	if err := d.Arm(ctx, soon...); err != nil {
 		return repairs, err

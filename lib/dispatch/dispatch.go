@@ -66,9 +66,9 @@ type Config struct {
 	// Callbacks are those of jobs that name none themselves; all hosts have the same. Default: none.
 	Callbacks DefaultCallbacks
 
-	// PauseJob pauses the job of a run that says that it is to be paused for it, unless it was edited since the run's generation. The control plane sets it
-	// before anything runs; without it such a job goes on, and its checks say so.
-	PauseJob func(ctx context.Context, r run.Run) error
+	// PauseJob pauses the job of runs that say that it is to be paused for them, all of one job, unless it was edited since their generations. The control plane
+	// sets it before anything runs; without it such a job goes on, and its checks say so.
+	PauseJob func(ctx context.Context, ended ...run.Run) error
 }
 
 // Dispatcher turns timers and requests into claimed and sent runs. It holds no state but caches; any number of processes may

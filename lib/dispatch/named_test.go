@@ -226,7 +226,7 @@ func TestG2_P8_AJobThatCannotBePausedIsInNobodysWay(t *testing.T) {
 	}
 	same(t, "they come to", []dispatch.Entrance{s.comes("a", 1), s.comes("b", 2)}, []dispatch.Entrance{dispatch.Passed, dispatch.Joined})
 	unwell := errors.New("it is being edited by many")
-	s.PauseJob = func(context.Context, run.Run) error { return unwell }
+	s.PauseJob = func(context.Context, ...run.Run) error { return unwell }
 	r := started(s.run("a", 1, nil))
 	r.Placed, r.NamedGates = true, true
 	ended := s.write(r.GiveUp(then, "it fails", run.Limits{Retention: 24 * time.Hour}))

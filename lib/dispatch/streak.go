@@ -47,20 +47,58 @@ func (d *Dispatcher) streak(ctx context.Context, r run.Run, most int, attempt ui
 // errNoPauses is of a process that was put together without what pauses jobs.
 var errNoPauses = errors.New("nobody here pauses jobs")
 
-// pauseFor pauses the job of a run that says so. One that cannot be read here is told of, and nobody's work waits for that: with an error it is not known whether
-// it is paused, and later says that another look at the run is to ask again.
-func (d *Dispatcher) pauseFor(ctx context.Context, r run.Run) (later bool, err error) {
-	if d.PauseJob == nil {
-		return true, fmt.Errorf("pause job %s: %w", r.ID.Job, errNoPauses)
+// pausedAtOnce bounds how many jobs one look pauses at once.
+const pausedAtOnce = 8
+
+// pauseEach pauses the jobs of runs that say so, each once, and gives the runs that another look is to ask for again.
+func (d *Dispatcher) pauseEach(ctx context.Context, ended []run.Run) (again []run.Run) {
+	jobs := byJob(ended)
+	later := make([]bool, len(jobs))
+	Parallel(jobs, pausedAtOnce, func(i int, ended []run.Run) {
+		var err error
+		if later[i], err = d.pauseFor(ctx, ended...); err != nil {
+			d.Log.WarnContext(ctx, "a job is to be paused, and is not yet", "tenant", ended[0].Tenant, "run", ended[0].ID.String(), "error", err)
+		}
+	})
+	for i, ended := range jobs {
+		if later[i] {
+			again = append(again, ended...)
+		}
 	}
-	err = d.PauseJob(ctx, r)
+	return again
+}
+
+// byJob groups runs by their jobs, in the order in which these come first.
+func byJob(runs []run.Run) (groups [][]run.Run) {
+	type name struct{ tenant, job string }
+	at := map[name]int{}
+	for _, r := range runs {
+		of := name{r.Tenant, r.ID.Job}
+		i, known := at[of]
+		if !known {
+			i = len(groups)
+			at[of], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], r)
+	}
+	return groups
+}
+
+// pauseFor pauses the job of runs that say so, all of one. A job that cannot be read here is told of, and nobody's work waits for that: with an error it is not known
+// whether it is paused, and later says that another look at the runs is to ask again.
+func (d *Dispatcher) pauseFor(ctx context.Context, ended ...run.Run) (later bool, err error) {
+	first := ended[0].ID
+	if d.PauseJob == nil {
+		return true, fmt.Errorf("pause job %s: %w", first.Job, errNoPauses)
+	}
+	err = d.PauseJob(ctx, ended...)
 	switch {
 	case err == nil:
 		return false, nil
 	case Unreadable(err):
 		d.Metrics.Unreadable.Inc()
-		d.Log.ErrorContext(ctx, "a job is to be paused, and cannot be read here", "tenant", r.Tenant, "run", r.ID.String(), "error", err)
+		d.Log.ErrorContext(ctx, "a job is to be paused, and cannot be read here", "tenant", ended[0].Tenant, "run", first.String(), "error", err)
 		return errors.Is(err, record.ErrNewer), nil // of what is gone or damaged each look would be told the same
 	}
-	return true, fmt.Errorf("pause job %s: %w", r.ID.Job, err)
+	return true, fmt.Errorf("pause job %s: %w", first.Job, err)
 }

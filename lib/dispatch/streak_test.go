@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -241,7 +242,7 @@ func TestP8_AJobThatCannotBePaused(t *testing.T) {
 			l, look, armed := checked(t, func(context.Context, faulty.Call) faulty.Fault { return faulty.Fault{} })
 			asked := 0
 			if c.asked > 0 {
-				l.PauseJob = func(context.Context, run.Run) error {
+				l.PauseJob = func(context.Context, ...run.Run) error {
 					asked++
 					return c.err
 				}
@@ -261,5 +262,39 @@ func TestP8_AJobThatCannotBePaused(t *testing.T) {
 				t.Errorf("whoever holds its message is told %v", err)
 			}
 		})
+	}
+}
+
+// A look that finds many ends of one job asks for its pause once, of all of them.
+func TestP8_ALookPausesEachJobOnce(t *testing.T) {
+	l, look, armed := checked(t, func(context.Context, faulty.Call) faulty.Fault { return faulty.Fault{} })
+	var mu sync.Mutex
+	var asked []string
+	l.PauseJob = func(_ context.Context, ended ...run.Run) error {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, fmt.Sprint(ended[0].ID.Job, len(ended)))
+		if ended[0].ID.Job == "other" {
+			return store.ErrThrottled
+		}
+		return nil
+	}
+	var ended []run.Run
+	for n, name := range []string{"report", "other", "report", "other", "report"} {
+		r, err := l.fails(t.Context(), l.running(t, name, uint64(n+2)), 1)
+		if err != nil || !r.Pauses {
+			t.Fatalf("it pauses its job: %v (%v)", r.Pauses, err)
+		}
+		ended = append(ended, r)
+	}
+	l.pass(time.Minute, time.Minute)
+	look(ended...)
+	if slices.Sort(asked); !slices.Equal(asked, []string{"other2", "report3"}) {
+		t.Errorf("asked for: %v", asked)
+	}
+	for _, r := range ended {
+		if again := armed(r, func(now int64) timer.Timer { return timer.NextCheck("default", r.ID, now+2000) }); again != (r.ID.Job == "other") {
+			t.Errorf("%s is looked at again: %v", r.ID, again)
+		}
 	}
 }

@@ -190,7 +190,7 @@ func TestP8_AMessageWaitsForNoJobThatIsDamaged(t *testing.T) {
 		s := o.rescue()
 		r := o.queued(tenant, anyJob)
 		asked := 0
-		o.d.PauseJob = func(context.Context, run.Run) error {
+		o.d.PauseJob = func(context.Context, ...run.Run) error {
 			asked++
 			return fmt.Errorf("job: %w", record.ErrBroken)
 		}
