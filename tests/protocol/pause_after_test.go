@@ -26,6 +26,12 @@ func pausing(change ...func(*job.Definition)) job.Definition {
 	return def
 }
 
+// byNoKey has a job's runs end since the key of their gate cannot be told.
+func byNoKey(def *job.Definition) {
+	*def = oneAtATime(*def)
+	def.Overlap.Key = "${ .labels.customer }"
+}
+
 // again is asks, the end of that run, and as many more that are asked for.
 func again(def job.Definition, more int) func(w *world) {
 	return func(w *world) {
@@ -56,10 +62,7 @@ func badEnds() []scenario {
 		{name: "bad_end", prepare: asks(pausing()), act: pass},
 		{name: "bad_end_that_pauses", prepare: again(pausing(), 1), act: pass},
 		{name: "bad_end_that_pauses_at_a_gate", prepare: again(oneAtATime(pausing()), 1), act: pass},
-		{name: "bad_end_by_its_key", prepare: again(pausing(func(def *job.Definition) {
-			*def = oneAtATime(*def)
-			def.Overlap.Key = "${ .labels.customer }"
-		}), 1), act: pass},
+		{name: "bad_end_by_its_key", prepare: again(pausing(byNoKey), 1), act: pass},
 		{name: "bad_end_that_pauses_and_calls", prepare: again(pausing(func(def *job.Definition) { def.On = telling().On }), 1), act: pass},
 		{name: "bad_end_beside_another", prepare: again(pausing(), 2), act: pass, then: pass},
 		{name: "bad_end_while_it_is_edited", prepare: again(pausing(), 1), act: pass, then: func(h *host) error {
@@ -145,6 +148,19 @@ func TestP8_WhatPausesAJob(t *testing.T) {
 	if n := slices.IndexFunc(w.runs(), func(r run.Run) bool { return r.Pauses }); n < 0 {
 		t.Error("no run says that it has paused its job")
 	}
+}
+
+// A run that ends before its attempt, since its key cannot be told, pauses its job as soon as one whose attempt fails.
+func TestP8_ARunThatItsKeyEndsPausesItsJob(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.host("api").put(tenant, "a", pausing(byNoKey)))
+	if r := w.ends(); r.Attempt != 0 || w.pausedBy() != "" {
+		t.Fatalf("one bad end, after %d attempts, has paused it: %q", r.Attempt, w.pausedBy())
+	}
+	if r := w.ends(); !r.Pauses || w.pausedBy() == "" {
+		t.Errorf("two have not paused it; the run is to: %v", r.Pauses)
+	}
+	w.wants(w.settle())
 }
 
 // A process that dies behind the end that is one bad one too many, and whose messages are lost with it, leaves the job to its next start, or to the first sweep.
