@@ -18,7 +18,7 @@ import (
 )
 
 // parsed is a flag whose text is read by a function: 10M, 20%, 2KB, 30d.
-type parsed[T any] struct {
+type parsed[T comparable] struct {
 	to    *T
 	text  string
 	parse func(string) (T, error)
@@ -27,6 +27,9 @@ type parsed[T any] struct {
 
 func (p *parsed[T]) String() string { return p.text }
 func (p *parsed[T]) Type() string   { return p.kind }
+
+// isZero reports whether the value is the zero of its type.
+func (p *parsed[T]) isZero() bool { return *p.to == *new(T) }
 
 func (p *parsed[T]) Set(text string) error {
 	v, err := p.parse(text)
@@ -42,7 +45,7 @@ func (p *parsed[T]) Set(text string) error {
 }
 
 // repeated is a flag that may be given more than once.
-type repeated[T any] struct {
+type repeated[T comparable] struct {
 	to    *[]T
 	text  string // of the last one
 	parse func(string) (T, error)
@@ -62,7 +65,7 @@ func (l *repeated[T]) Set(text string) error {
 }
 
 // parsedFlag adds one, with its default as it would be typed; "" for none.
-func parsedFlag[T any](cmd *cobra.Command, to *T, name, def, kind, usage string, parse func(string) (T, error)) {
+func parsedFlag[T comparable](cmd *cobra.Command, to *T, name, def, kind, usage string, parse func(string) (T, error)) {
 	p := &parsed[T]{to: to, parse: parse, kind: kind}
 	if def != "" {
 		if err := p.Set(def); err != nil {
@@ -70,6 +73,18 @@ func parsedFlag[T any](cmd *cobra.Command, to *T, name, def, kind, usage string,
 		}
 	}
 	cmd.Flags().Var(p, name, usage)
+}
+
+// refuseZeros refuses flags that were given as zero: in a question, zero stands for what was left out.
+func refuseZeros(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		flag := cmd.Flags().Lookup(name)
+		number, parsed := flag.Value.(interface{ isZero() bool })
+		if flag.Changed && (parsed && number.isZero() || !parsed && flag.Value.String() == "0") {
+			return misused("--%s: got %s, want more than 0, or the flag left out", name, flag.Value)
+		}
+	}
+	return nil
 }
 
 func countFlag(cmd *cobra.Command, to *float64, name, def, usage string) {

@@ -3,20 +3,24 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/plan"
 	"github.com/belfry-scheduler/belfry/lib/plan/chart"
 	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
 	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 func (c *cli) planQueue() *cobra.Command {
-	var config queueing.Config
-	var high, low float64
-	var kind, svg string
+	var q wire.QueueQuestion
+	var mean, p99, span, warm time.Duration
+	var svg string
 	cmd := &cobra.Command{
 		Use:   "queue",
 		Short: "Simulate a queue and its workers: depth, utilization, waits",
@@ -37,15 +41,23 @@ Where each priority has functions of its own, as on AWS, simulate each by itself
 					return misused("--%s: want a number above 0, such as 40 or 1.5k", name)
 				}
 			}
-			config.Service.Kind = queueing.Kind(kind)
-			config.Shares = [queueing.Ranks]float64{high, 1 - high - low, low}
-			if !cmd.Flags().Changed("warm") && config.AtOnce < 1 {
-				config.Warm = config.For / 10
+			if err := refuseZeros(cmd, "batch", "duration", "for", "seed"); err != nil {
+				return err
 			}
-			if err := config.Check(); err != nil {
+			q.Service.Mean, q.Service.P99, q.For = schedule.Duration(mean), schedule.Duration(p99), schedule.Duration(span)
+			if cmd.Flags().Changed("warm") {
+				q.Warm = new(schedule.Duration(warm))
+			}
+			result, err := queueing.Simulate(cmd.Context(), q, queueing.Most)
+			if wrong := invalid.All(err); len(wrong) > 0 {
+				for _, e := range wrong {
+					e.Field = "--" + strings.ReplaceAll(e.Field, "_", "-")
+				}
 				return asUsage(err)
 			}
-			result := queueing.Simulate(config)
+			if err != nil {
+				return err
+			}
 			if svg != "" {
 				if err := os.WriteFile(svg, []byte(queueChart(result).SVG()), 0o644); err != nil {
 					return fmt.Errorf("--svg: %w", err)
@@ -57,36 +69,36 @@ Where each priority has functions of its own, as on AWS, simulate each by itself
 			return c.showQueue(result)
 		},
 	}
-	wholeFlag(cmd, &config.Workers, "workers", "", "`NUMBER` of workers")
-	wholeFlag(cmd, &config.From, "from", "0", "`NUMBER` of these that are there at the beginning; all by default")
-	countFlag(cmd, &config.Grow, "grow", "0", "`NUMBER` of workers that come in a minute, until all are there, 300 for functions of a queue")
-	countFlag(cmd, &config.Rate, "arrivals", "", "`RATE` of runs a second, as 1.5k")
-	lengthFlag(cmd, &config.Service.Mean, "duration", "200ms", "`DURATION` of a run, on average")
-	cmd.Flags().StringVar(&kind, "distribution", string(queueing.Constant), "`KIND` of distribution that durations have: constant, exponential or lognormal")
-	lengthFlag(cmd, &config.Service.P99, "p99", "0s", "`DURATION` that one run in a hundred exceeds, with --distribution lognormal")
-	shareFlag(cmd, &config.AtOnce, "at-once", "0%", "`SHARE` of each minute's runs that comes in its first second, at one instant; the rest is a Poisson process")
-	shareFlag(cmd, &high, "high", "0%", "`SHARE` of the runs that have high priority")
-	shareFlag(cmd, &low, "low", "0%", "`SHARE` of the runs that have low priority; what is left is normal")
-	wholeFlag(cmd, &config.Batch, "batch", "1", "`NUMBER` of runs that a worker takes at once, 10 for a worker function")
-	lengthFlag(cmd, &config.For, "for", "10m", "`DURATION` that is simulated")
-	lengthFlag(cmd, &config.Warm, "warm", "0s", "`DURATION` at the beginning that is not counted; a tenth by default, nothing with --at-once 100%")
-	cmd.Flags().Uint64Var(&config.Seed, "seed", 1, "`SEED` of chance")
+	wholeFlag(cmd, &q.Workers, "workers", "", "`NUMBER` of workers")
+	wholeFlag(cmd, &q.From, "from", "0", "`NUMBER` of these that are there at the beginning; all by default")
+	countFlag(cmd, &q.Grow, "grow", "0", "`NUMBER` of workers that come in a minute, until all are there, 300 for functions of a queue")
+	countFlag(cmd, &q.Rate, "arrivals", "", "`RATE` of runs a second, as 1.5k")
+	lengthFlag(cmd, &mean, "duration", queueing.Usual.Service.Mean.String(), "`DURATION` of a run, on average")
+	cmd.Flags().StringVar(&q.Service.Kind, "distribution", queueing.Usual.Service.Kind, "`KIND` of distribution that durations have: constant, exponential or lognormal")
+	lengthFlag(cmd, &p99, "p99", "0s", "`DURATION` that one run in a hundred exceeds, with --distribution lognormal")
+	shareFlag(cmd, &q.AtOnce, "at-once", "0%", "`SHARE` of each minute's runs that comes in its first second, at one instant; the rest is a Poisson process")
+	shareFlag(cmd, &q.Shares[0], "high", "0%", "`SHARE` of the runs that have high priority")
+	shareFlag(cmd, &q.Shares[2], "low", "0%", "`SHARE` of the runs that have low priority; what is left is normal")
+	wholeFlag(cmd, &q.Batch, "batch", fmt.Sprint(queueing.Usual.Batch), "`NUMBER` of runs that a worker takes at once, 10 for a worker function")
+	lengthFlag(cmd, &span, "for", queueing.Usual.For.String(), "`DURATION` that is simulated")
+	lengthFlag(cmd, &warm, "warm", "0s", "`DURATION` at the beginning that is not counted; a tenth by default, nothing with --at-once 100%")
+	cmd.Flags().Uint64Var(&q.Seed, "seed", queueing.Usual.Seed, "`SEED` of chance")
 	cmd.Flags().StringVar(&svg, "svg", "", "write the chart to this `FILE`, as a picture for light and dark pages")
 	return cmd
 }
 
 // queueChart is what the picture and the terminal show.
-func queueChart(r *queueing.Result) chart.Chart {
+func queueChart(r wire.QueuePlan) chart.Chart {
 	n := len(r.Series)
 	depth, deepest, busy := make([]float64, n), make([]float64, n), make([]float64, n)
 	for i, p := range r.Series {
-		depth[i], deepest[i], busy[i] = p.Depth, float64(p.Deepest), p.Busy/float64(r.Config.Workers)
+		depth[i], deepest[i], busy[i] = p.Depth, float64(p.Deepest), p.Busy/float64(r.Question.Workers)
 	}
 	return chart.Chart{
-		Title: fmt.Sprintf("%s workers, %s runs/s", plan.Count(float64(r.Config.Workers)), plan.Count(r.Config.Rate)),
-		About: fmt.Sprintf("%s, %s each on average; seed %d. Waits: mean %s, p99 %s.", r.Config.Service.Kind, brief(r.Config.Service.Mean), r.Config.Seed,
+		Title: fmt.Sprintf("%s workers, %s runs/s", plan.Count(float64(r.Question.Workers)), plan.Count(r.Question.Rate)),
+		About: fmt.Sprintf("%s, %s each on average; seed %d. Waits: mean %s, p99 %s.", r.Question.Service.Kind, brief(r.Question.Service.Mean.Std()), r.Question.Seed,
 			wait(r.Wait.Mean), wait(r.Wait.P99)),
-		To: r.Config.For.Seconds(),
+		To: r.Question.For.Std().Seconds(),
 		Panels: []chart.Panel{
 			{Title: "Runs that wait: at most, and on average (line)", Mean: depth, Most: deepest, Format: plan.Count},
 			{Title: "Workers that are busy", Mean: busy, Top: 1, Format: percent},
@@ -111,12 +123,12 @@ func wait(seconds float64) string {
 	}
 }
 
-func (c *cli) showQueue(r *queueing.Result) error {
+func (c *cli) showQueue(r wire.QueuePlan) error {
 	out := newPaper(c)
-	s := r.Config
-	durations := string(s.Service.Kind)
+	s := r.Question
+	durations := s.Service.Kind
 	if s.Service.Kind == queueing.Lognormal {
-		durations += ", p99 " + brief(s.Service.P99)
+		durations += ", p99 " + brief(s.Service.P99.Std())
 	}
 	arrivals := "Poisson"
 	if s.AtOnce > 0 {
@@ -127,7 +139,7 @@ func (c *cli) showQueue(r *queueing.Result) error {
 		there = fmt.Sprintf(" (%s at first, and %s more a minute)", plan.Count(float64(s.From)), plan.Count(s.Grow))
 	}
 	out.say("%s workers%s with %s at once, %s runs/s (%s), %s each (%s), for %s, seed %d",
-		plan.Count(float64(s.Workers)), there, several(s.Batch, "run"), plan.Count(s.Rate), arrivals, brief(s.Service.Mean), durations, brief(s.For), s.Seed)
+		plan.Count(float64(s.Workers)), there, several(s.Batch, "run"), plan.Count(s.Rate), arrivals, brief(s.Service.Mean.Std()), durations, brief(s.For.Std()), s.Seed)
 	const close = 1e-9
 	switch {
 	case r.Load > 1+close:
@@ -146,15 +158,15 @@ func (c *cli) showQueue(r *queueing.Result) error {
 	rows = append(rows, []string{"depth", fmt.Sprintf("%s on average, %s at most", plan.Count(r.Depth), plan.Count(float64(r.Deepest)))})
 	out.grid(rows)
 	out.head("WAITS")
-	row := func(name string, w queueing.Wait) []string {
+	row := func(name string, w wire.QueueWait) []string {
 		return []string{name, fmt.Sprint(w.Runs), wait(w.Mean), wait(w.P50), wait(w.P90), wait(w.P99), wait(w.Max), percent(w.None)}
 	}
 	table := [][]string{{"", "runs", "mean", "p50", "p90", "p99", "most", "none"}, row("all", r.Wait)}
 	ranks := 0
 	for i, w := range r.Ranks {
-		if w != nil {
+		if w.Runs > 0 {
 			ranks++
-			table = append(table, row(string(queue.Priorities[i]), *w))
+			table = append(table, row(string(queue.Priorities[i]), w))
 		}
 	}
 	if ranks == 1 {

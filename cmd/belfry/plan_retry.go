@@ -29,14 +29,8 @@ clients that fail together come back within a tenth of a second. Waits are drawn
 		Annotations: map[string]string{anyConfig: "yes"},
 		Args:        cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// In a question a zero stands for what was left out.
-			for _, f := range []struct {
-				name string
-				zero bool
-			}{{"attempts", q.Retry.MaxAttempts == 0}, {"initial", initial == 0}, {"factor", q.Retry.Factor == 0}, {"max", longest == 0}, {"clients", q.Clients == 0}, {"seed", q.Seed == 0}} {
-				if flag := cmd.Flags().Lookup(f.name); f.zero && flag.Changed {
-					return misused("--%s: got %s, want more than 0, or the flag left out", f.name, flag.Value)
-				}
+			if err := refuseZeros(cmd, "attempts", "initial", "factor", "max", "clients", "seed"); err != nil {
+				return err
 			}
 			q.Retry.Initial, q.Retry.Max, q.Takes = schedule.Duration(initial), schedule.Duration(longest), schedule.Duration(takes)
 			made, err := retrying.Service{}.Retry(cmd.Context(), q)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/cost"
 	"github.com/belfry-scheduler/belfry/lib/plan"
-	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 func TestPlansFromTheCommandLine(t *testing.T) {
@@ -44,7 +44,7 @@ func TestPlansFromTheCommandLine(t *testing.T) {
 	if !found {
 		t.Fatalf("no simulation is named in\n%s", text)
 	}
-	result := decode[queueing.Result](t, belfry(t, "", append(strings.Fields(command), "-o", "json")...).out)
+	result := decode[wire.QueuePlan](t, belfry(t, "", append(strings.Fields(command), "-o", "json")...).out)
 	if most := result.Wait.Max; most > made.Load.Late.Seconds() || most < 0.9*made.Load.Late.Seconds() {
 		t.Errorf("with the functions of the plan, the last run of a burst starts after %.1f s; it is made for %s", most, made.Load.Late)
 	}
@@ -149,6 +149,11 @@ func TestMistakesInPlansAreNamed(t *testing.T) {
 		{"plan queue --workers 5 --arrivals 5 --for 10s --warm 20s", "--warm: "},
 		{"plan queue --workers 5 --arrivals 5 --from 6 --grow 60", "--from: "},
 		{"plan queue --workers 5 --arrivals 5 --grow 60", "--grow: "},
+		{"plan queue --workers 5 --arrivals 5 --at-once 120%", "--at-once: "},
+		{"plan queue --workers 5 --arrivals 5 --duration 0s", "--duration: got 0s,"},
+		{"plan queue --workers 5 --arrivals 5 --batch 0", "--batch: got 0,"},
+		{"plan queue --workers 5 --arrivals 5 --for 0", "--for: got 0,"},
+		{"plan queue --workers 5 --arrivals 5 --seed 0", "--seed: got 0,"},
 		{"plan queue --workers 1.5 --arrivals 5", `"--workers" flag: want a whole number`},
 		{"plan queue --workers 2 --arrivals 5 --batch 2.5", `"--batch" flag: want a whole number`},
 		{"plan --runs-per-second 5 --schedules 10k --tenants 1.9", `"--tenants" flag: want a whole number`},

@@ -17,6 +17,8 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/cost"
 	"github.com/belfry-scheduler/belfry/lib/plan"
 	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 var adapter = plan.Adapter{Writes: 32}
@@ -310,8 +312,11 @@ func TestScalingUpIsThatOfTheSimulation(t *testing.T) {
 		l := load()
 		l.Schedules, l.Rate, l.Peak, l.AtOnce, l.Late, l.Duration = 100_000, 100, c.peak, c.atOnce, c.late, 200*time.Millisecond
 		w := made(t, l).Workers
-		r := queueing.Simulate(queueing.Config{Workers: int(w.Burst), From: min(int(w.From), int(w.Burst)), Grow: plan.Growth, Batch: 10, Rate: l.Peak, AtOnce: l.AtOnce,
-			Service: queueing.Service{Kind: queueing.Constant, Mean: 240 * time.Millisecond}, Shares: [queueing.Ranks]float64{0, 1, 0}, For: time.Minute - time.Millisecond, Seed: 1})
+		r, err := queueing.Simulate(t.Context(), wire.QueueQuestion{Workers: int(w.Burst), From: min(int(w.From), int(w.Burst)), Grow: plan.Growth, Batch: 10, Rate: l.Peak, AtOnce: l.AtOnce,
+			Service: wire.QueueService{Kind: queueing.Constant, Mean: schedule.Duration(240 * time.Millisecond)}, For: schedule.Duration(time.Minute - time.Millisecond), Warm: new(schedule.Duration), Seed: 1}, queueing.Most)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if got := r.Wait.Max; math.Abs(got-w.LastStart) > 1+0.03*w.LastStart {
 			t.Errorf("%g runs/s, %g of them at once: the last starts after %.2f s, and after %.2f s in the simulation (%+v)", c.peak, c.atOnce, w.LastStart, got, w)
 		}

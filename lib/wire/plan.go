@@ -55,3 +55,76 @@ type RetryBin struct {
 	WithJitter    int     `json:"with_jitter" doc:"the most retries within a tenth of a second that begins in it"`
 	WithoutJitter int     `json:"without_jitter" doc:"the most if every wait were the mean of its bounds"`
 }
+
+// QueueQuestion asks how a queue with workers does. Workers and Rate must be given; what else is left out has its default.
+type QueueQuestion struct {
+	Workers int                `json:"workers" doc:"number of workers"`
+	From    int                `json:"from" doc:"of the workers, those that are there at the beginning; 0 for all"`
+	Grow    float64            `json:"grow" doc:"workers that come in a minute, until all are there"`
+	Batch   int                `json:"batch" doc:"runs that a worker takes at once"`
+	Rate    float64            `json:"rate" doc:"arrivals a second, over a minute"`
+	AtOnce  float64            `json:"at_once" doc:"share of each minute's runs that comes in its first second, at one instant; the rest is a Poisson process"`
+	Service QueueService       `json:"service"`
+	Shares  [3]float64         `json:"shares" doc:"of the runs with high, normal and low priority; together 1. Normal is what the others leave"`
+	For     schedule.Duration  `json:"for" doc:"time that is simulated"`
+	Warm    *schedule.Duration `json:"warm,omitempty" doc:"time at the beginning that the totals leave out"`
+	Seed    uint64             `json:"seed" doc:"seed of all chance"`
+}
+
+// QueueService is how long runs take.
+type QueueService struct {
+	Kind string            `json:"kind" enum:"constant,exponential,lognormal" doc:"distribution of durations"`
+	Mean schedule.Duration `json:"mean" doc:"mean duration"`
+	P99  schedule.Duration `json:"p99" doc:"one run in a hundred takes longer; only of lognormal, else 0s"`
+}
+
+// QueuePlan is how a queue with workers does. Times are seconds.
+type QueuePlan struct {
+	Question    QueueQuestion `json:"config" doc:"the question, with its defaults"`
+	Arrived     int           `json:"arrived" doc:"runs that came"`
+	Started     int           `json:"started" doc:"of them, those that started"`
+	Waiting     int           `json:"waiting_at_the_end" doc:"those that did not"`
+	Load        float64       `json:"load" doc:"work that comes, by what the workers can do; above 1 the queue grows for as long as it lasts"`
+	Utilization float64       `json:"utilization" doc:"share of all workers that is busy, on average"`
+	Batch       float64       `json:"mean_batch" doc:"runs that a worker takes at once"`
+	Depth       float64       `json:"mean_depth" doc:"runs that wait, on average over time"`
+	Deepest     int           `json:"deepest" doc:"the most runs that wait at once"`
+	Wait        QueueWait     `json:"wait" doc:"of all priorities"`
+	Ranks       [3]QueueWait  `json:"by_priority" doc:"of high, normal and low priority"`
+	Theory      *QueueTheory  `json:"theory,omitempty" doc:"left out where queueing theory has no formula for such a queue"`
+	Series      []QueuePoint  `json:"series" doc:"240 stretches of the simulated time, all as long, in their order; the time that the totals leave out is in them"`
+}
+
+// QueueWait tells how long runs waited that have started, in seconds. Percentiles are right to half a percent.
+type QueueWait struct {
+	Runs   int     `json:"runs" doc:"how many they are; where it is 0, so is all else"`
+	Mean   float64 `json:"mean" doc:"mean wait"`
+	Within float64 `json:"within" doc:"the mean is right to so much, 19 times in 20; 0 where there are too few runs to say"`
+	None   float64 `json:"share_that_waits_not" doc:"share of them, from 0 to 1, that did not wait"`
+	P50    float64 `json:"p50" doc:"half of them waited no longer"`
+	P90    float64 `json:"p90" doc:"90 % of them waited no longer"`
+	P99    float64 `json:"p99" doc:"99 % of them waited no longer"`
+	Max    float64 `json:"max" doc:"the longest wait"`
+}
+
+// QueueTheory is what queueing theory says of the same queue.
+type QueueTheory struct {
+	Name        string  `json:"name" doc:"of the formula"`
+	Exact       bool    `json:"exact" doc:"the formula is exact; else it is the approximation of Allen and Cunneen"`
+	Utilization float64 `json:"utilization" doc:"share of the workers that is busy"`
+	Waits       float64 `json:"share_that_waits" doc:"share of the runs that wait"`
+	Wait        float64 `json:"mean_wait_seconds" doc:"mean wait, of all runs"`
+	Depth       float64 `json:"mean_depth" doc:"runs that wait, on average"`
+}
+
+// QueuePoint is a stretch of the simulated time.
+type QueuePoint struct {
+	At         float64  `json:"at" doc:"its beginning, in seconds"`
+	Depth      float64  `json:"mean_depth" doc:"runs that wait, on average"`
+	Deepest    int      `json:"deepest" doc:"the most runs that wait at once"`
+	Busy       float64  `json:"busy" doc:"busy workers, on average"`
+	Workers    float64  `json:"workers" doc:"workers that are there, on average"`
+	Throughput float64  `json:"throughput" doc:"runs that start, a second"`
+	P50        *float64 `json:"wait_p50,omitempty" doc:"half of the runs that start in it have waited no longer, in seconds; left out where none starts"`
+	P99        *float64 `json:"wait_p99,omitempty" doc:"99 % of them have waited no longer"`
+}

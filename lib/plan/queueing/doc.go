@@ -9,7 +9,7 @@
 //
 // Workers are there from the beginning, or come one after the other until all are, as functions do that Lambda adds to a queue; none goes again.
 //
-// Everything comes from one seed: the same Config gives the same Result, to the last bit, on the same architecture.
+// Everything comes from one seed: the same question has the same answer, to the last bit, on the same architecture.
 //
 // # How it is known to be right
 //

@@ -1,6 +1,8 @@
 package queueing
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -9,90 +11,106 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// Ranks is how many priorities there are: high, normal and low.
-const Ranks = 3
+// ranks is how many priorities there are: high, normal and low.
+const ranks = 3
 
-// Config is a queue, its workers and what falls upon them.
-type Config struct {
-	Workers int            `json:"workers"`
-	From    int            `json:"from"`    // of the workers, those who are there at the beginning; 0 for all
-	Grow    float64        `json:"grow"`    // how many come in a minute, until all are there
-	Batch   int            `json:"batch"`   // runs that a worker takes at once
-	Rate    float64        `json:"rate"`    // arrivals a second, over a minute
-	AtOnce  float64        `json:"at_once"` // the share of a minute's that comes in its first second, at one instant
-	Service Service        `json:"service"`
-	Shares  [Ranks]float64 `json:"shares"` // of the priorities, the highest first; together 1
-	For     time.Duration  `json:"for"`
-	Warm    time.Duration  `json:"warm"` // at the beginning, which is simulated and not counted
-	Seed    uint64         `json:"seed"`
+// Most bounds the arrivals that are simulated: some seconds of work, and some hundreds of MB where all of them wait. A server does a tenth: a
+// fifth of a second, and some dozens of MB.
+const (
+	Most       = 20_000_000
+	MostServed = Most / 10
+)
+
+// Usual is what a question has that says no more than how many workers there are and how many runs come.
+var Usual = wire.QueueQuestion{Batch: 1, Service: wire.QueueService{Kind: Constant, Mean: schedule.Duration(200 * time.Millisecond)},
+	For: schedule.Duration(10 * time.Minute), Seed: 1}
+
+// Bounded answers what a server is asked.
+type Bounded struct{}
+
+// Queue is Simulate with the bound of a server.
+func (Bounded) Queue(ctx context.Context, q wire.QueueQuestion) (wire.QueuePlan, error) {
+	return Simulate(ctx, q, MostServed)
 }
 
-// Most bounds the arrivals that are simulated: some seconds of work, and some hundreds of MB where all of them wait.
-const Most = 20_000_000
+// settled gives a question its defaults. A tenth of the time is not counted, in which the queue fills; where all runs come in bursts it is empty
+// before each of them, so all is counted.
+func settled(q wire.QueueQuestion) wire.QueueQuestion {
+	q.Batch, q.Service.Kind, q.Service.Mean = cmp.Or(q.Batch, Usual.Batch), cmp.Or(q.Service.Kind, Usual.Service.Kind), cmp.Or(q.Service.Mean, Usual.Service.Mean)
+	q.For, q.Seed = cmp.Or(q.For, Usual.For), cmp.Or(q.Seed, Usual.Seed)
+	q.Shares[1] = 1 - q.Shares[0] - q.Shares[2]
+	if q.Warm == nil {
+		q.Warm = new(schedule.Duration)
+		if q.AtOnce < 1 {
+			*q.Warm = q.For / 10
+		}
+	}
+	return q
+}
 
-// Check tells what is wrong, by the flags of `belfry plan queue`, and what would be right.
-func (c Config) Check() error {
+// check tells what is wrong with a settled question and what would be right, by the names that the API has: those of the flags of `belfry plan queue`,
+// with an underscore for a hyphen.
+func check(c wire.QueueQuestion, most float64) error {
 	var errs []error
-	refuse := func(flag, got, want string) { errs = append(errs, invalid.Field("--"+flag, got, want)) }
+	refuse := func(field, got, want string) { errs = append(errs, invalid.Field(field, got, want)) }
 	if c.Workers < 1 || c.Workers > 1_000_000 {
 		refuse("workers", fmt.Sprint(c.Workers), "1 to 1M")
 	}
-	if c.From < 0 || c.From > c.Workers {
-		refuse("from", fmt.Sprint(c.From), "how many of --workers there are at the beginning: 1 up to all")
+	if c.From < 0 || c.From > max(c.Workers, 0) {
+		refuse("from", fmt.Sprint(c.From), "how many of the workers there are at the beginning: 1 up to all")
 	}
 	if !(c.Grow >= 0 && c.Grow <= 1_000_000) || c.Grow > 0 && c.From == 0 {
-		refuse("grow", fmt.Sprint(c.Grow), "how many workers come in a minute, with --from: 0 to 1M, as 300")
+		refuse("grow", fmt.Sprint(c.Grow), "how many workers come in a minute after those at the beginning: 0 to 1M, as 300")
 	}
 	if c.Batch < 1 || c.Batch > queue.MaxBatch {
 		refuse("batch", fmt.Sprint(c.Batch), fmt.Sprintf("1 to %d, which is what a worker takes at once", queue.MaxBatch))
 	}
-	if !(c.Rate > 0 && c.Rate <= 10_000_000) {
-		refuse("arrivals", fmt.Sprint(c.Rate), "more than 0 and at most 10M a second, such as 250, 1.5k or 0.2")
+	rate := c.Rate > 0 && c.Rate <= 10_000_000
+	if !rate {
+		refuse("arrivals", fmt.Sprint(c.Rate), "more than 0 and at most 10M a second, such as 250 or 0.2")
 	}
-	if !(c.AtOnce >= 0 && c.AtOnce <= 1) {
-		refuse("at-once", fmt.Sprintf("%g%%", c.AtOnce*100), "a share from 0% to 100%")
+	share := c.AtOnce >= 0 && c.AtOnce <= 1
+	if !share {
+		refuse("at_once", fmt.Sprint(c.AtOnce), "a share from 0 to 1, such as 0.6")
 	}
-	errs = append(errs, c.Service.check())
+	errs = append(errs, checkService(c.Service))
 	if high, low := c.Shares[0], c.Shares[2]; !(high >= 0 && low >= 0 && high+low <= 1) {
-		refuse("high", fmt.Sprintf("%g%%", high*100), fmt.Sprintf("together with --low %g%% at most 100%%; what is left is normal", low*100))
+		refuse("high", fmt.Sprint(high), fmt.Sprintf("a share from 0 to 1, which with that of low, %g, is at most 1; what is left is normal", low))
 	}
-	switch {
-	case c.For < time.Second || c.For > 30*24*time.Hour:
+	span := c.For.Std()
+	if span < time.Second || span > 30*24*time.Hour {
 		refuse("for", c.For.String(), "1s to 30d")
-	case c.Rate*c.For.Seconds() > Most:
-		refuse("for", c.For.String(), fmt.Sprintf("%s at the most: %.0f runs a second for longer are more than %d million", time.Duration(Most/c.Rate*float64(time.Second)).Truncate(time.Second), c.Rate, Most/1_000_000))
+	} else if rate && share && arrivals(c, span.Seconds()) > most {
+		if longest := longest(c, most).Truncate(time.Second); longest > 0 {
+			refuse("for", c.For.String(), fmt.Sprintf("%s at the most: for longer, more than %g million runs come", longest, most/1e6))
+		} else {
+			refuse("arrivals", fmt.Sprint(c.Rate), fmt.Sprintf("at most %.0f a second, or fewer of a minute's runs at once: more than %g million come within a second", math.Floor(most/arrivals(wire.QueueQuestion{Rate: 1, AtOnce: c.AtOnce}, 1)), most/1e6))
+		}
 	}
-	if c.Warm < 0 || c.Warm >= c.For {
-		refuse("warm", c.Warm.String(), "less than --for")
+	if warm := c.Warm.Std(); warm < 0 || warm >= span {
+		refuse("warm", c.Warm.String(), "less than the time that is simulated")
 	}
 	return errors.Join(errs...)
 }
 
-// Result is what became of it.
-type Result struct {
-	Config      Config       `json:"config"`
-	Arrived     int          `json:"arrived"`
-	Started     int          `json:"started"`
-	Waiting     int          `json:"waiting_at_the_end"`
-	Load        float64      `json:"load"`        // work that comes, by what the workers can do; above 1 the queue grows for ever
-	Utilization float64      `json:"utilization"` // of the workers
-	Batch       float64      `json:"mean_batch"`
-	Depth       float64      `json:"mean_depth"`
-	Deepest     int          `json:"deepest"`
-	Wait        Wait         `json:"wait"`
-	Ranks       [Ranks]*Wait `json:"by_priority"` // nil where none arrived
-	Theory      *Theory      `json:"theory,omitempty"`
-	Series      []Point      `json:"series"`
+// arrivals is how many runs come in so many seconds, on average. A minute that has begun has its burst.
+func arrivals(c wire.QueueQuestion, seconds float64) float64 {
+	return c.Rate * ((1-c.AtOnce)*seconds + c.AtOnce*minute*math.Ceil(seconds/minute))
 }
 
-// Point is a stretch of the simulated time.
-type Point struct {
-	At      float64 `json:"at"` // seconds: its beginning
-	Depth   float64 `json:"mean_depth"`
-	Deepest int     `json:"deepest"`
-	Busy    float64 `json:"busy"` // workers, on average
+// longest is the longest time in which no more than so many runs come.
+func longest(c wire.QueueQuestion, most float64) time.Duration {
+	minutes := math.Floor(most / (c.Rate * minute))
+	seconds := minutes * minute
+	// What comes of the next minute: its burst, and then the others one by one.
+	if spread := c.Rate * (1 - c.AtOnce); spread > 0 {
+		seconds += max(0, most-arrivals(c, seconds)-c.Rate*minute*c.AtOnce) / spread
+	}
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // points is of how many stretches a result tells.
@@ -101,10 +119,23 @@ const points = 240
 // minute is what bursts repeat by.
 const minute = 60.0
 
-// Simulate runs it. The configuration is one that Check has found good.
-func Simulate(c Config) *Result {
-	s := newSimulation(c)
-	for {
+// attention is how many events pass between two looks at the context.
+const attention = 4096
+
+// Simulate plays a queue in which no more than so many runs arrive. The error joins an *invalid.Error for each field that is wrong, named as the API
+// names it; or it is that of the context.
+func Simulate(ctx context.Context, q wire.QueueQuestion, most int) (wire.QueuePlan, error) {
+	q = settled(q)
+	if err := check(q, float64(most)); err != nil {
+		return wire.QueuePlan{}, err
+	}
+	s := newSimulation(q)
+	for events := 0; ; events++ {
+		if events%attention == 0 {
+			if err := ctx.Err(); err != nil {
+				return wire.QueuePlan{}, err
+			}
+		}
 		arrival, departure, comes := s.nextArrival(), s.nextDeparture(), s.nextWorker()
 		at := min(arrival, departure, comes)
 		if at >= s.end {
@@ -124,22 +155,22 @@ func Simulate(c Config) *Result {
 		s.serve(at)
 	}
 	s.pass(s.end)
-	return s.result()
+	return s.result(), nil
 }
 
 // simulation is one under way. All times are seconds from its beginning.
 type simulation struct {
-	Config
+	wire.QueueQuestion
 	end, warm float64
 	now       float64
 	duration  func() float64
 	arrivals  *rand.Rand
-	ranks     *rand.Rand
+	priority  *rand.Rand
 	single    float64 // the next arrival that comes alone
 	burst     float64 // the next instant at which many come
 	owed      float64 // of a burst, the part of a run
 
-	lines [Ranks]line
+	lines [ranks]line
 	turn  int
 	depth int
 	there int // workers
@@ -147,17 +178,19 @@ type simulation struct {
 	busy  departures
 
 	arrived, started, events int
-	waits                    [Ranks]waits
+	waits                    [ranks]waits
 	all                      waits
 	depthTime, busyTime      float64 // over what is counted
 	deepest                  int
-	series                   []Point
+	series                   []wire.QueuePoint
+	stretch                  int   // of the series, the one that runs have started in last
+	within                   waits // of those that started in it
 }
 
-func newSimulation(c Config) *simulation {
+func newSimulation(c wire.QueueQuestion) *simulation {
 	stream := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(c.Seed, n)) }
-	s := &simulation{Config: c, end: c.For.Seconds(), warm: c.Warm.Seconds(), duration: c.Service.draw(stream(1)), arrivals: stream(2), ranks: stream(3),
-		free: c.Workers, burst: math.Inf(1), single: math.Inf(1), series: make([]Point, points)}
+	s := &simulation{QueueQuestion: c, end: c.For.Std().Seconds(), warm: c.Warm.Std().Seconds(), duration: draw(c.Service, stream(1)), arrivals: stream(2), priority: stream(3),
+		free: c.Workers, burst: math.Inf(1), single: math.Inf(1), series: make([]wire.QueuePoint, points)}
 	if c.From > 0 {
 		s.free = c.From
 	}
@@ -176,6 +209,7 @@ func newSimulation(c Config) *simulation {
 	for i := range s.waits {
 		s.waits[i] = newWaits(s.warm, span)
 	}
+	s.within = newWaits(0, s.end)
 	return s
 }
 
@@ -218,7 +252,7 @@ func (s *simulation) arrive(at float64) {
 func (s *simulation) join(at float64) {
 	rank := 1
 	if s.Shares[1] < 1 {
-		switch v := s.ranks.Float64(); {
+		switch v := s.priority.Float64(); {
 		case v < s.Shares[0]:
 			rank = 0
 		case v >= 1-s.Shares[2]:
@@ -232,6 +266,11 @@ func (s *simulation) join(at float64) {
 
 // serve gives what waits to who is free.
 func (s *simulation) serve(at float64) {
+	stretch := s.point(at)
+	if stretch != s.stretch {
+		s.told()
+		s.stretch = stretch
+	}
 	for s.free > 0 && s.depth > 0 {
 		n := min(s.Batch, s.depth)
 		slowest := 0.0
@@ -242,6 +281,7 @@ func (s *simulation) serve(at float64) {
 			s.started++
 			s.waits[rank].add(came, at-came)
 			s.all.add(came, at-came)
+			s.within.add(came, at-came)
 			slowest = max(slowest, s.duration())
 		}
 		s.events++
@@ -251,8 +291,18 @@ func (s *simulation) serve(at float64) {
 	if at >= s.warm {
 		s.deepest = max(s.deepest, s.depth)
 	}
-	p := &s.series[s.point(at)]
+	p := &s.series[stretch]
 	p.Deepest = max(p.Deepest, s.depth)
+}
+
+// told has the series tell of the runs that started in a stretch which is over.
+func (s *simulation) told() {
+	if s.within.n == 0 {
+		return
+	}
+	p, p50, p99 := &s.series[s.stretch], s.within.quantile(0.50), s.within.quantile(0.99)
+	p.Throughput, p.P50, p.P99 = float64(s.within.n)/(s.end/points), &p50, &p99
+	s.within.clear()
 }
 
 // pick is whose turn it is, as in the real queues: that of the pattern, or the highest that has something.
@@ -286,15 +336,17 @@ func (s *simulation) pass(to float64) {
 		p := &s.series[i]
 		p.Depth += depth * (end - from)
 		p.Busy += busy * (end - from)
+		p.Workers += float64(s.there) * (end - from)
 		p.Deepest = max(p.Deepest, s.depth)
 		from = end
 	}
 	s.now = to
 }
 
-func (s *simulation) result() *Result {
+func (s *simulation) result() wire.QueuePlan {
+	s.told()
 	span := s.end - s.warm
-	r := &Result{Config: s.Config, Arrived: s.arrived, Started: s.started, Waiting: s.depth, Deepest: s.deepest,
+	r := wire.QueuePlan{Question: s.QueueQuestion, Arrived: s.arrived, Started: s.started, Waiting: s.depth, Deepest: s.deepest,
 		Load:        s.Rate / float64(s.Batch) * s.meanEvent() / float64(s.Workers),
 		Utilization: s.busyTime / span / float64(s.Workers), Depth: s.depthTime / span, Wait: s.all.summary(), Series: s.series}
 	if s.events > 0 {
@@ -302,16 +354,16 @@ func (s *simulation) result() *Result {
 	}
 	for rank := range s.waits {
 		if s.Shares[rank] > 0 && s.waits[rank].n > 0 {
-			w := s.waits[rank].summary()
-			r.Ranks[rank] = &w
+			r.Ranks[rank] = s.waits[rank].summary()
 		}
 	}
 	width := s.end / points
 	for i := range s.series {
 		s.series[i].Depth /= width
 		s.series[i].Busy /= width
+		s.series[i].Workers /= width
 	}
-	if t, ok := TheoryOf(s.Config); ok {
+	if t, ok := TheoryOf(s.QueueQuestion); ok {
 		r.Theory = &t
 	}
 	return r
@@ -319,7 +371,7 @@ func (s *simulation) result() *Result {
 
 // meanEvent is how long a full batch keeps a worker, on average: until the slowest of it has ended.
 func (s *simulation) meanEvent() float64 {
-	mean := s.Service.Mean.Seconds()
+	mean := s.Service.Mean.Std().Seconds()
 	switch {
 	case s.Batch == 1 || s.Service.Kind == Constant:
 		return mean
@@ -332,12 +384,12 @@ func (s *simulation) meanEvent() float64 {
 	default:
 		// By a sample of its own, which takes nothing from what is simulated.
 		const sample = 20_000
-		draw := s.Service.draw(rand.New(rand.NewPCG(s.Seed, 4)))
+		duration := draw(s.Service, rand.New(rand.NewPCG(s.Seed, 4)))
 		sum := 0.0
 		for range sample {
 			slowest := 0.0
 			for range s.Batch {
-				slowest = max(slowest, draw())
+				slowest = max(slowest, duration())
 			}
 			sum += slowest
 		}

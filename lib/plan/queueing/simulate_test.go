@@ -1,29 +1,36 @@
 package queueing_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 // config is a queue of one priority, long enough for three digits.
-func config(workers int, rate float64, s queueing.Service) queueing.Config {
+func config(workers int, rate float64, s wire.QueueService) wire.QueueQuestion {
 	seconds := min(2_000_000/rate, 2_000_000)
-	return queueing.Config{Workers: workers, Batch: 1, Rate: rate, Service: s, Shares: [queueing.Ranks]float64{0, 1, 0},
-		For: time.Duration(seconds * float64(time.Second)), Warm: time.Duration(seconds / 20 * float64(time.Second)), Seed: 7}
+	return wire.QueueQuestion{Workers: workers, Batch: 1, Rate: rate, Service: s, Shares: [3]float64{0, 1, 0},
+		For: schedule.Duration(seconds * float64(time.Second)), Warm: new(schedule.Duration(seconds / 20 * float64(time.Second))), Seed: 7}
 }
 
-func simulated(t *testing.T, c queueing.Config) *queueing.Result {
+func simulated(t *testing.T, c wire.QueueQuestion) wire.QueuePlan {
 	t.Helper()
-	if err := c.Check(); err != nil {
+	made, err := queueing.Simulate(t.Context(), c, queueing.Most)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return queueing.Simulate(c)
+	return made
 }
 
 // near fails where a figure is not within so much of what it should be, as a share of it.
@@ -34,7 +41,7 @@ func near(t *testing.T, what string, got, want, within float64) {
 	}
 }
 
-var second = time.Second
+var second = schedule.Duration(time.Second)
 
 // TestErlangC holds the formula to what tables of it have, and to its closed forms.
 func TestErlangC(t *testing.T) {
@@ -77,7 +84,7 @@ func TestQueuesOfErlang(t *testing.T) {
 	}{{1, 0.5, 0.02}, {1, 0.8, 0.04}, {4, 3.2, 0.04}, {20, 17, 0.04}, {200, 190, 0.06}} {
 		t.Run(fmt.Sprintf("%d workers, load %g", c.workers, c.load), func(t *testing.T) {
 			t.Parallel()
-			r := simulated(t, config(c.workers, c.load, queueing.Service{Kind: queueing.Exponential, Mean: second}))
+			r := simulated(t, config(c.workers, c.load, wire.QueueService{Kind: queueing.Exponential, Mean: second}))
 			theory := r.Theory
 			if theory == nil || !theory.Exact {
 				t.Fatalf("theory is %+v", theory)
@@ -100,15 +107,15 @@ func TestQueuesOfErlang(t *testing.T) {
 // TestQueuesOfPollaczekAndKhinchine is M/G/1, for each distribution: the wait goes by the variance of the durations.
 func TestQueuesOfPollaczekAndKhinchine(t *testing.T) {
 	for _, c := range []struct {
-		service queueing.Service
+		service wire.QueueService
 		want    float64 // (1+scv)/2 * load/(1-load) at a load of 0.7
 		within  float64
 	}{
-		{queueing.Service{Kind: queueing.Constant, Mean: second}, 0.7 / 0.3 / 2, 0.02},
-		{queueing.Service{Kind: queueing.Exponential, Mean: second}, 0.7 / 0.3, 0.03},
-		{queueing.Service{Kind: queueing.Lognormal, Mean: second, P99: 5 * second}, 0, 0.05},
+		{wire.QueueService{Kind: queueing.Constant, Mean: second}, 0.7 / 0.3 / 2, 0.02},
+		{wire.QueueService{Kind: queueing.Exponential, Mean: second}, 0.7 / 0.3, 0.03},
+		{wire.QueueService{Kind: queueing.Lognormal, Mean: second, P99: 5 * second}, 0, 0.05},
 	} {
-		t.Run(string(c.service.Kind), func(t *testing.T) {
+		t.Run(c.service.Kind, func(t *testing.T) {
 			t.Parallel()
 			r := simulated(t, config(1, 0.7, c.service))
 			want := c.want
@@ -129,7 +136,7 @@ func TestQueuesOfPollaczekAndKhinchine(t *testing.T) {
 
 // TestTheApproximationIsOne says how good the formula is that is shown where none is exact.
 func TestTheApproximationIsOne(t *testing.T) {
-	r := simulated(t, config(8, 7, queueing.Service{Kind: queueing.Constant, Mean: second}))
+	r := simulated(t, config(8, 7, wire.QueueService{Kind: queueing.Constant, Mean: second}))
 	if r.Theory.Exact {
 		t.Error("it is said to be exact")
 	}
@@ -138,17 +145,17 @@ func TestTheApproximationIsOne(t *testing.T) {
 
 // TestLittlesLaw holds for any queue: the depth is the rate times the wait. Here with batches, bursts and priorities.
 func TestLittlesLaw(t *testing.T) {
-	c := config(30, 10, queueing.Service{Kind: queueing.Lognormal, Mean: 4 * second, P99: 20 * second})
-	c.Batch, c.AtOnce, c.Shares = 10, 0.5, [queueing.Ranks]float64{0.2, 0.5, 0.3}
-	c.For, c.Warm = 1200*time.Minute, 60*time.Minute
+	c := config(30, 10, wire.QueueService{Kind: queueing.Lognormal, Mean: 4 * second, P99: 20 * second})
+	c.Batch, c.AtOnce, c.Shares = 10, 0.5, [3]float64{0.2, 0.5, 0.3}
+	c.For, c.Warm = 1200*60*second, new(60*60*second)
 	r := simulated(t, c)
-	near(t, "depth", r.Depth, float64(r.Wait.Runs)/(c.For-c.Warm).Seconds()*r.Wait.Mean, 0.001)
+	near(t, "depth", r.Depth, float64(r.Wait.Runs)/(c.For-*c.Warm).Std().Seconds()*r.Wait.Mean, 0.001)
 }
 
 // TestABurstWaitsByHand: all of a minute's runs at once, each of the same length, is known to the end.
 func TestABurstWaitsByHand(t *testing.T) {
-	c := queueing.Config{Workers: 7, Batch: 1, Rate: 10, AtOnce: 1, Service: queueing.Service{Kind: queueing.Constant, Mean: 500 * time.Millisecond},
-		Shares: [queueing.Ranks]float64{0, 1, 0}, For: time.Minute, Seed: 1}
+	c := wire.QueueQuestion{Workers: 7, Batch: 1, Rate: 10, AtOnce: 1, Service: wire.QueueService{Kind: queueing.Constant, Mean: second / 2},
+		Shares: [3]float64{0, 1, 0}, For: 60 * second, Seed: 1}
 	for batch, want := range map[int][2]float64{
 		// 600 runs in 86 rounds of 7, the last one of 5: the n-th round waits n/2 s.
 		1: {85 * 0.5, (7*0.5*84*85/2 + 5*85*0.5) / 600},
@@ -168,8 +175,8 @@ func TestABurstWaitsByHand(t *testing.T) {
 
 // TestWorkersThatComeByHand: one is there, one more comes each second, until there are four; each takes a second for a run.
 func TestWorkersThatComeByHand(t *testing.T) {
-	c := queueing.Config{Workers: 4, From: 1, Grow: 60, Batch: 1, Rate: 0.5, AtOnce: 1, Service: queueing.Service{Kind: queueing.Constant, Mean: second},
-		Shares: [queueing.Ranks]float64{0, 1, 0}, For: time.Minute, Seed: 1}
+	c := wire.QueueQuestion{Workers: 4, From: 1, Grow: 60, Batch: 1, Rate: 0.5, AtOnce: 1, Service: wire.QueueService{Kind: queueing.Constant, Mean: second},
+		Shares: [3]float64{0, 1, 0}, For: 60 * second, Seed: 1}
 	r := simulated(t, c)
 	// 30 runs: 1 starts at 0 s, 2 at 1 s, 3 at 2 s, and 4 each second from then on, the last 4 at 8 s.
 	want := (2.0*1 + 3*2 + 4*(3+4+5+6+7+8)) / 30
@@ -177,6 +184,16 @@ func TestWorkersThatComeByHand(t *testing.T) {
 		t.Errorf("%d started, wait %g at most and %g on average, want 8 and %g", r.Started, r.Wait.Max, r.Wait.Mean, want)
 	}
 	near(t, "utilization of all there will be", r.Utilization, 30.0/4/60, 1e-9)
+	// Of the 240 stretches of a quarter of a second, who starts in the 5th has waited for a second, and in the 33rd for 8.
+	for i, want := range map[int][4]float64{0: {1, 1, 4, 0}, 4: {2, 2, 8, 1}, 32: {4, 4, 16, 8}} {
+		p := r.Series[i]
+		if math.Abs(p.Workers-want[0]) > 1e-9 || math.Abs(p.Busy-want[1]) > 1e-9 || math.Abs(p.Throughput-want[2]) > 1e-9 || p.P50 == nil || math.Abs(*p.P50-want[3]) > 0.005*want[3] || *p.P99 != *p.P50 {
+			t.Errorf("stretch %d: %+v, want workers, busy, throughput and wait %v", i, p, want)
+		}
+	}
+	if p := r.Series[1]; p.P50 != nil || p.P99 != nil || p.Throughput != 0 {
+		t.Errorf("nothing starts between two seconds: %+v", p)
+	}
 	c.Grow = 0
 	if r := simulated(t, c); math.Abs(r.Wait.Max-29) > 1e-9 {
 		t.Errorf("one worker, and nobody comes: the last waits %g s, want 29", r.Wait.Max)
@@ -190,9 +207,9 @@ func TestWorkersThatComeByHand(t *testing.T) {
 // TestPrioritiesMoveWaitsAndMakeNone: an order that does not look at durations changes nobody's wait on average over all, and the turns
 // keep a floor for low.
 func TestPrioritiesMoveWaitsAndMakeNone(t *testing.T) {
-	c := config(10, 9.3, queueing.Service{Kind: queueing.Exponential, Mean: second})
+	c := config(10, 9.3, wire.QueueService{Kind: queueing.Exponential, Mean: second})
 	one := simulated(t, c)
-	c.Shares = [queueing.Ranks]float64{0.3, 0.4, 0.3}
+	c.Shares = [3]float64{0.3, 0.4, 0.3}
 	three := simulated(t, c)
 	near(t, "mean wait over all", three.Wait.Mean, one.Wait.Mean, 0.001)
 	high, normal, low := three.Ranks[0], three.Ranks[1], three.Ranks[2]
@@ -206,8 +223,8 @@ func TestPrioritiesMoveWaitsAndMakeNone(t *testing.T) {
 	near(t, "the sum of all waits", sum, three.Wait.Mean*float64(three.Wait.Runs), 1e-9)
 
 	// High alone is more than the workers can do: of 16 turns low keeps one, and normal three.
-	c.Rate, c.Shares, c.For = 40, [queueing.Ranks]float64{0.8, 0.1, 0.1}, 10*time.Minute
-	c.Warm = 0
+	c.Rate, c.Shares, c.For = 40, [3]float64{0.8, 0.1, 0.1}, 600*second
+	c.Warm = new(schedule.Duration)
 	full := simulated(t, c)
 	if full.Load < 3.9 || full.Utilization < 0.99 {
 		t.Errorf("load %.2f, utilization %.2f", full.Load, full.Utilization)
@@ -219,8 +236,8 @@ func TestPrioritiesMoveWaitsAndMakeNone(t *testing.T) {
 
 // TestTheSameSeedIsTheSame: a result can be had again, and another seed is another world.
 func TestTheSameSeedIsTheSame(t *testing.T) {
-	c := config(5, 4, queueing.Service{Kind: queueing.Lognormal, Mean: second, P99: 4 * second})
-	c.For, c.Warm, c.Shares = 20*time.Minute, time.Minute, [queueing.Ranks]float64{0.2, 0.6, 0.2}
+	c := config(5, 4, wire.QueueService{Kind: queueing.Lognormal, Mean: second, P99: 4 * second})
+	c.For, c.Warm, c.Shares = 1200*second, new(60*second), [3]float64{0.2, 0.6, 0.2}
 	text := func() string {
 		all, err := json.Marshal(simulated(t, c))
 		if err != nil {
@@ -240,17 +257,22 @@ func TestTheSameSeedIsTheSame(t *testing.T) {
 
 // TestTheSeriesIsTheWhole: the points of a chart add up to what is told in figures.
 func TestTheSeriesIsTheWhole(t *testing.T) {
-	c := config(12, 11, queueing.Service{Kind: queueing.Exponential, Mean: second})
-	c.For, c.Warm, c.AtOnce = 47*time.Minute, 0, 0.3
+	c := config(12, 11, wire.QueueService{Kind: queueing.Exponential, Mean: second})
+	c.For, c.Warm, c.AtOnce = 47*60*second, new(schedule.Duration), 0.3
 	r := simulated(t, c)
-	depth, busy, deepest := 0.0, 0.0, 0
+	depth, busy, deepest, started := 0.0, 0.0, 0, 0.0
 	for _, p := range r.Series {
+		started += p.Throughput * c.For.Std().Seconds() / float64(len(r.Series))
+		if p.Workers < 12-1e-9 || p.Workers > 12+1e-9 || (p.P50 == nil) != (p.Throughput == 0) || p.P50 != nil && (*p.P50 > *p.P99 || *p.P99 > r.Wait.Max) {
+			t.Errorf("%+v", p)
+		}
 		depth += p.Depth / float64(len(r.Series))
 		busy += p.Busy / float64(len(r.Series))
 		deepest = max(deepest, p.Deepest)
 	}
 	near(t, "depth", depth, r.Depth, 1e-6)
 	near(t, "busy", busy, r.Utilization*12, 1e-6)
+	near(t, "started", started, float64(r.Started), 1e-9)
 	if deepest != r.Deepest {
 		t.Errorf("the series is %d deep, the result %d", deepest, r.Deepest)
 	}
@@ -267,51 +289,116 @@ func TestStaffIsTheFewest(t *testing.T) {
 	}
 }
 
-func TestBadInputNamesItsFlag(t *testing.T) {
-	good := config(5, 4, queueing.Service{Kind: queueing.Constant, Mean: second})
-	for flag, spoil := range map[string]func(*queueing.Config){
-		"--workers":      func(c *queueing.Config) { c.Workers = 0 },
-		"--batch":        func(c *queueing.Config) { c.Batch = 11 },
-		"--arrivals":     func(c *queueing.Config) { c.Rate = math.NaN() },
-		"--at-once":      func(c *queueing.Config) { c.AtOnce = 1.2 },
-		"--distribution": func(c *queueing.Config) { c.Service.Kind = "normal" },
-		"--duration":     func(c *queueing.Config) { c.Service.Mean = 0 },
-		"--p99": func(c *queueing.Config) {
-			c.Service = queueing.Service{Kind: queueing.Lognormal, Mean: second, P99: 20 * second}
+func TestBadInputNamesItsField(t *testing.T) {
+	good := config(5, 4, wire.QueueService{Kind: queueing.Constant, Mean: second})
+	for field, spoil := range map[string]func(*wire.QueueQuestion){
+		"workers":      func(c *wire.QueueQuestion) { c.Workers = 0 },
+		"from":         func(c *wire.QueueQuestion) { c.From = 6 },
+		"grow":         func(c *wire.QueueQuestion) { c.Grow = 1 },
+		"batch":        func(c *wire.QueueQuestion) { c.Batch = 11 },
+		"arrivals":     func(c *wire.QueueQuestion) { c.Rate = math.NaN() },
+		"at_once":      func(c *wire.QueueQuestion) { c.AtOnce = 1.2 },
+		"distribution": func(c *wire.QueueQuestion) { c.Service.Kind = "normal" },
+		"duration":     func(c *wire.QueueQuestion) { c.Service.Mean = 25 * 3600 * second },
+		"p99": func(c *wire.QueueQuestion) {
+			c.Service = wire.QueueService{Kind: queueing.Lognormal, Mean: second, P99: 20 * second}
 		},
-		"--high": func(c *queueing.Config) { c.Shares = [queueing.Ranks]float64{0.7, -0.1, 0.4} },
-		"--for":  func(c *queueing.Config) { c.Rate = 1e6 },
-		"--warm": func(c *queueing.Config) { c.Warm = c.For },
+		"high": func(c *wire.QueueQuestion) { c.Shares = [3]float64{0.7, 0, 0.4} },
+		"for":  func(c *wire.QueueQuestion) { c.Rate = 1e6 },
+		"warm": func(c *wire.QueueQuestion) { c.Warm = &c.For },
 	} {
 		c := good
 		spoil(&c)
-		if err := c.Check(); err == nil || !strings.HasPrefix(err.Error(), flag+": ") || !strings.Contains(err.Error(), "want ") {
-			t.Errorf("%s: %v", flag, err)
+		_, err := queueing.Simulate(t.Context(), c, queueing.Most)
+		if wrong := invalid.All(err); len(wrong) != 1 || wrong[0].Field != field || wrong[0].Want == "" {
+			t.Errorf("%s: %v", field, err)
 		}
 	}
 }
 
-func TestAConfigIsReadAsItIsWritten(t *testing.T) {
-	c := config(5, 4, queueing.Service{Kind: queueing.Lognormal, Mean: 1500 * time.Millisecond, P99: 4 * second})
-	c.For, c.Warm = 90*time.Second, 1500*time.Millisecond
-	text, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
+// TestNoMoreArriveThanAreAllowed: a minute that has begun has its whole burst, however short it is, and the longest time that a refusal names is
+// taken.
+func TestNoMoreArriveThanAreAllowed(t *testing.T) {
+	for _, c := range []struct {
+		rate, atOnce float64
+		span         time.Duration
+		field, says  string
+	}{
+		{1000, 0, 34 * time.Minute, "for", "33m20s at the most"},
+		{1000, 1, 33*time.Minute + time.Second, "for", "33m0s at the most"},
+		{1000, 0.5, 33*time.Minute + 30*time.Second, "for", "33m0s at the most"},
+		{1000, 0.1, 40 * time.Minute, "for", "33m15s at the most"}, // 33 minutes, and what comes of the next one behind its burst
+		{10_000_000, 1, time.Second, "arrivals", "at most 33333 a second"},
+		{10_000_000, 0, time.Second, "arrivals", "at most 2000000 a second"},
+	} {
+		q := wire.QueueQuestion{Workers: 1_000_000, Rate: c.rate, AtOnce: c.atOnce, For: schedule.Duration(c.span)}
+		_, err := queueing.Bounded{}.Queue(t.Context(), q)
+		wrong := invalid.All(err)
+		if len(wrong) != 1 || wrong[0].Field != c.field || !strings.Contains(wrong[0].Want, c.says) {
+			t.Errorf("%g a second, %g at once, for %s: %v", c.rate, c.atOnce, c.span, err)
+			continue
+		}
+		if c.field == "for" {
+			longest, _, _ := strings.Cut(wrong[0].Want, " ")
+			q.For, _ = schedule.ParseDuration(longest)
+		} else {
+			q.Rate = map[float64]float64{0: 2_000_000, 1: 33_333}[c.atOnce]
+		}
+		r, err := queueing.Bounded{}.Queue(t.Context(), q)
+		if err != nil || r.Arrived > queueing.MostServed*101/100 || r.Arrived < queueing.MostServed*97/100 {
+			t.Errorf("%g a second, %g at once, for %s: %d runs came, %v", q.Rate, c.atOnce, q.For, r.Arrived, err)
+		}
 	}
-	var again queueing.Config
-	if err := json.Unmarshal(text, &again); err != nil || again != c {
-		t.Errorf("%s is read as %+v, %v", text, again, err)
+}
+
+// TestWhatIsLeftOutHasItsDefault, and what is answered can be asked again.
+func TestWhatIsLeftOutHasItsDefault(t *testing.T) {
+	r := simulated(t, wire.QueueQuestion{Workers: 50, Rate: 20})
+	want := wire.QueueQuestion{Workers: 50, Batch: 1, Rate: 20, Service: wire.QueueService{Kind: "constant", Mean: second / 5}, Shares: [3]float64{0, 1, 0},
+		For: 600 * second, Warm: new(60 * second), Seed: 1}
+	if !reflect.DeepEqual(r.Question, want) {
+		t.Errorf("%+v", r.Question)
 	}
-	if !strings.Contains(string(text), `"for":"90s"`) || !strings.Contains(string(text), `"mean":"1.5s"`) {
-		t.Errorf("durations are not text in %s", text)
+	if again := simulated(t, r.Question); !reflect.DeepEqual(again, r) {
+		t.Error("the question that was answered has another answer")
+	}
+	if bursts := simulated(t, wire.QueueQuestion{Workers: 50, Rate: 20, AtOnce: 1}); *bursts.Question.Warm != 0 {
+		t.Errorf("of bursts alone %s is not counted", bursts.Question.Warm)
+	}
+}
+
+// countdown is a context that ends when it has been asked so many times.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestASimulationEndsWithItsContext(t *testing.T) {
+	q := wire.QueueQuestion{Workers: 100, Rate: 100, For: 600 * second} // 120,000 events
+	for _, asked := range []int{0, 5, 25} {
+		if _, err := (queueing.Bounded{}).Queue(&countdown{t.Context(), asked}, q); !errors.Is(err, context.Canceled) {
+			t.Errorf("goes on for nobody after %d: %v", asked, err)
+		}
+	}
+	if _, err := (queueing.Bounded{}).Queue(&countdown{t.Context(), 40}, q); err != nil {
+		t.Errorf("asks too often: %v", err)
 	}
 }
 
 func BenchmarkSimulate(b *testing.B) {
-	c := config(2400, 10_000, queueing.Service{Kind: queueing.Lognormal, Mean: 240 * time.Millisecond, P99: second})
-	c.For, c.Warm = 10*time.Second, 0
+	c := config(2400, 10_000, wire.QueueService{Kind: queueing.Lognormal, Mean: 240 * second / 1000, P99: second})
+	c.For, c.Warm = 10*second, new(schedule.Duration)
 	for b.Loop() {
-		queueing.Simulate(c)
+		if _, err := queueing.Simulate(b.Context(), c, queueing.Most); err != nil {
+			b.Fatal(err)
+		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100_000, "ns/run")
 }

@@ -1,6 +1,10 @@
 package queueing
 
-import "math"
+import (
+	"math"
+
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
 
 // ErlangC is the probability that a run must wait, where load (arrivals a second times the seconds that one takes) falls upon so many
 // workers: A. K. Erlang, 1917. 1 where they cannot keep up.
@@ -17,25 +21,16 @@ func ErlangC(workers int, load float64) float64 {
 	return blocked / (1 - used*(1-blocked))
 }
 
-// Theory is what queueing theory says of the same queue.
-type Theory struct {
-	Name        string  `json:"name"`
-	Exact       bool    `json:"exact"` // else an approximation, by Allen and Cunneen
-	Utilization float64 `json:"utilization"`
-	Waits       float64 `json:"share_that_waits"`
-	Wait        float64 `json:"mean_wait_seconds"`
-	Depth       float64 `json:"mean_depth"`
-}
-
 // TheoryOf gives it for a stable queue with Poisson arrivals whose workers take one run at once; false for others.
-func TheoryOf(c Config) (Theory, bool) {
-	load := c.Rate * c.Service.Mean.Seconds()
+func TheoryOf(c wire.QueueQuestion) (wire.QueueTheory, bool) {
+	mean := c.Service.Mean.Std().Seconds()
+	load := c.Rate * mean
 	if c.AtOnce > 0 || c.Batch > 1 || c.From > 0 && c.From < c.Workers || load >= float64(c.Workers) {
-		return Theory{}, false
+		return wire.QueueTheory{}, false
 	}
-	scv := c.Service.variation()
-	t := Theory{Utilization: load / float64(c.Workers), Waits: ErlangC(c.Workers, load)}
-	t.Wait = t.Waits * c.Service.Mean.Seconds() / (float64(c.Workers) - load) * (1 + scv) / 2
+	scv := variation(c.Service)
+	t := wire.QueueTheory{Utilization: load / float64(c.Workers), Waits: ErlangC(c.Workers, load)}
+	t.Wait = t.Waits * mean / (float64(c.Workers) - load) * (1 + scv) / 2
 	t.Depth = c.Rate * t.Wait
 	t.Exact = c.Service.Kind == Exponential || c.Workers == 1
 	t.Name = map[bool]string{true: "M/M/c, Erlang C", false: "M/G/c, Allen-Cunneen"}[c.Service.Kind == Exponential]

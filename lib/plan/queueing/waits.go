@@ -1,19 +1,10 @@
 package queueing
 
-import "math"
+import (
+	"math"
 
-// Wait tells of how long runs waited, in seconds. Percentiles are right to half a percent.
-type Wait struct {
-	Runs int     `json:"runs"`
-	Mean float64 `json:"mean"`
-	// Within is half the width of the interval that holds the true mean 19 times in 20, by the means of 20 stretches of time.
-	Within float64 `json:"within"`
-	None   float64 `json:"share_that_waits_not"`
-	P50    float64 `json:"p50"`
-	P90    float64 `json:"p90"`
-	P99    float64 `json:"p99"`
-	Max    float64 `json:"max"`
-}
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
 
 const (
 	stretches = 20
@@ -56,6 +47,12 @@ func (w *waits) add(came, wait float64) {
 	w.counts[min((doubling-1)*steps+int((fraction-0.5)*2*steps), len(w.counts)-1)]++
 }
 
+// clear forgets all of them.
+func (w *waits) clear() {
+	clear(w.counts)
+	*w = waits{warm: w.warm, span: w.span, counts: w.counts}
+}
+
 // quantile is the wait that a share of the runs does not exceed.
 func (w *waits) quantile(share float64) float64 {
 	rank := int(math.Ceil(share * float64(w.n)))
@@ -72,11 +69,13 @@ func (w *waits) quantile(share float64) float64 {
 	return w.max
 }
 
-func (w *waits) summary() Wait {
+// summary gives how far the true mean may be from theirs as half the width of the interval that holds it 19 times in 20, by the means of 20
+// stretches of time.
+func (w *waits) summary() wire.QueueWait {
 	if w.n == 0 {
-		return Wait{}
+		return wire.QueueWait{}
 	}
-	out := Wait{Runs: w.n, Mean: w.sum / float64(w.n), None: float64(w.none) / float64(w.n),
+	out := wire.QueueWait{Runs: w.n, Mean: w.sum / float64(w.n), None: float64(w.none) / float64(w.n),
 		P50: w.quantile(0.50), P90: w.quantile(0.90), P99: w.quantile(0.99), Max: w.max}
 	var means []float64
 	for i, n := range w.ns {
