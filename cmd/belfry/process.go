@@ -23,7 +23,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/metrics/prometheus"
 	"github.com/belfry-scheduler/belfry/lib/node"
-	"github.com/belfry-scheduler/belfry/lib/plan/retrying"
+	"github.com/belfry-scheduler/belfry/lib/plan"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/simulate"
@@ -133,7 +133,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 		Control: p.node.Control, Gate: gate, Now: time.Now, Version: thisBuild().Version, Log: log,
 		NewID: newID, Counts: registry, Tracer: tracer,
 		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Metrics: shown, Backup: p.backup, Secrets: vault, Remote: p.node.Remote, Console: pages,
-		Simulator: simulate.Service{}, Planner: retrying.Service{}, Changes: &api.Changes{Hub: &p.changes, Complete: !s.engines.shared()},
+		Simulator: simulate.Service{}, Planner: plan.Service{}, Changes: &api.Changes{Hub: &p.changes, Complete: !s.engines.shared()},
 		Local: s.local && !s.door.behindProxy, Hosts: s.hosts, BehindProxy: s.door.behindProxy,
 	})
 	return p, err

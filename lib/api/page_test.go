@@ -35,6 +35,8 @@ var whole = map[string]string{
 	"preview-cron.elsewhere":         "four schedulers",
 	"plan-retry.attempts":            "at most 100 attempts",
 	"plan-retry.crowd":               "96 stretches",
+	"plan-queue.by_priority":         "three priorities",
+	"plan-queue.series":              "240 stretches",
 	"list-job-fires.fires":           "at most 100 fires",
 	"get-job-calendar.days":          "at most 371 days",
 	"get-schedule-load.fires":        "at most 1,440 numbers",

@@ -20,6 +20,8 @@ const retryPlanning = time.Second
 type Planner interface {
 	// Retry gives joined *invalid.Errors, by the fields of a job, of what is wrong with a policy.
 	Retry(context.Context, wire.RetryQuestion) (wire.RetryPlan, error)
+	// Queue gives joined *invalid.Errors, by the names of queueQuestion, of what is wrong with a question.
+	Queue(context.Context, wire.QueueQuestion) (wire.QueuePlan, error)
 }
 
 type retryQuestion struct {
@@ -32,8 +34,44 @@ type retryQuestion struct {
 	Seed     uint64            `query:"seed" minimum:"1" doc:"seed of all chance: the same one gives the same answer; 1 by default"`
 }
 
+type queueQuestion struct {
+	Workers      int                `query:"workers" required:"true" doc:"number of workers, up to 1000000"`
+	From         int                `query:"from" zero:"allowed" doc:"of the workers, those that are there at the beginning; 0, the default, for all"`
+	Grow         float64            `query:"grow" zero:"allowed" doc:"workers that come in a minute, until all are there; 0 by default"`
+	Batch        int                `query:"batch" minimum:"1" doc:"runs that a worker takes at once, up to 10; 1 by default"`
+	Arrivals     float64            `query:"arrivals" required:"true" doc:"runs that come in a second, on average over a minute"`
+	AtOnce       float64            `query:"at_once" zero:"allowed" doc:"share of each minute's runs, from 0 to 1, that comes in its first second, at one instant; the rest is a Poisson process; 0 by default"`
+	Duration     schedule.Duration  `query:"duration" doc:"mean duration of a run; 200ms by default"`
+	Distribution string             `query:"distribution" enum:"constant,exponential,lognormal" doc:"distribution of durations; constant by default"`
+	P99          schedule.Duration  `query:"p99" zero:"allowed" doc:"duration that one run in a hundred exceeds, with distribution=lognormal"`
+	High         float64            `query:"high" zero:"allowed" doc:"share of the runs, from 0 to 1, that have high priority; 0 by default"`
+	Low          float64            `query:"low" zero:"allowed" doc:"share of the runs that have low priority; what is left is normal; 0 by default"`
+	For          schedule.Duration  `query:"for" doc:"time that is simulated, in which at most 2 million runs may come; 10m by default"`
+	Warm         *schedule.Duration `query:"warm" zero:"allowed" doc:"time at the beginning that the totals leave out; a tenth of it by default, 0s with at_once=1"`
+	Seed         uint64             `query:"seed" minimum:"1" doc:"seed of all chance: the same one gives the same answer; 1 by default"`
+}
+
 func (a *api) plans() {
 	var alone planning
+	register(a, operation{id: "plan-queue", method: http.MethodGet, path: "/v1/plan/queue", tag: "system", scope: access.Read,
+		summary: "Simulate a queue with workers: how deep it gets, how busy they are, and how long runs wait, over time; one plan of a tenant at a time",
+		codes:   []control.Code{control.CodeBusy}},
+		func(ctx context.Context, p *queueQuestion, in input[noBody]) (*answer[wire.QueuePlan], error) {
+			leave, err := alone.enter(in.tenant)
+			if err != nil {
+				return nil, err
+			}
+			defer leave()
+			plan, err := a.Planner.Queue(ctx, wire.QueueQuestion{
+				Workers: p.Workers, From: p.From, Grow: p.Grow, Batch: p.Batch, Rate: p.Arrivals, AtOnce: p.AtOnce,
+				Service: wire.QueueService{Kind: p.Distribution, Mean: p.Duration, P99: p.P99},
+				Shares:  [3]float64{0: p.High, 2: p.Low}, For: p.For, Warm: p.Warm, Seed: p.Seed,
+			})
+			if err != nil {
+				return nil, err
+			}
+			return &answer[wire.QueuePlan]{plan}, nil
+		})
 	register(a, operation{id: "plan-retry", method: http.MethodGet, path: "/v1/plan/retry", tag: "system", scope: access.Read,
 		summary: "Say what a retry policy comes to: when each attempt begins, when it gives up, and how many clients come back at once; one plan of a tenant at a time",
 		codes:   []control.Code{control.CodeBusy}},

@@ -2,15 +2,22 @@ package api_test
 
 import (
 	"context"
+	"encoding/json"
+	"math"
+	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
-	"github.com/belfry-scheduler/belfry/lib/plan/retrying"
+	"github.com/belfry-scheduler/belfry/lib/plan"
+	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-func planned(cfg *api.Config) { cfg.Planner = retrying.Service{} }
+func planned(cfg *api.Config) { cfg.Planner = plan.Service{} }
 
 func TestARetryPolicyIsPlanned(t *testing.T) {
 	s := start(t, 0, planned)
@@ -40,6 +47,56 @@ func TestARetryPolicyIsPlanned(t *testing.T) {
 	}
 }
 
+// TestAQueueIsPlanned: the answer is that of the simulation for the same question, in the form that the command line prints.
+func TestAQueueIsPlanned(t *testing.T) {
+	s := start(t, 0, planned)
+	for query, q := range map[string]wire.QueueQuestion{
+		"workers=5&arrivals=20": {Workers: 5, Rate: 20},
+		"workers=40&from=5&grow=30&batch=10&arrivals=150.5&at_once=0.6&duration=300ms&distribution=lognormal&p99=1s&high=0.1&low=0.3&for=5m&warm=0s&seed=9223372036854775807": {
+			Workers: 40, From: 5, Grow: 30, Batch: 10, Rate: 150.5, AtOnce: 0.6, Service: wire.QueueService{Kind: queueing.Lognormal, Mean: schedule.Duration(300 * time.Millisecond), P99: schedule.Duration(time.Second)},
+			Shares: [3]float64{0: 0.1, 2: 0.3}, For: schedule.Duration(5 * time.Minute), Warm: new(schedule.Duration), Seed: math.MaxInt64},
+	} {
+		made, err := queueing.Simulate(t.Context(), q, queueing.Most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := json.Marshal(made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.send("GET", "/v1/plan/queue?"+query, "").is(200); !jsonEqual(t, got.body, want) {
+			t.Errorf("%s: %s\nwant %s", query, got.body, want)
+		}
+	}
+	for _, c := range []struct {
+		query, field, code string
+		status             int
+	}{
+		{"arrivals=5", "workers", "malformed", 400}, {"workers=5", "arrivals", "malformed", 400}, {"workers=1.5&arrivals=5", "workers", "malformed", 400}, {"workers=5&arrivals=NaN", "arrivals", "malformed", 400},
+		{"workers=5&arrivals=1e999", "arrivals", "malformed", 400}, {"workers=5&arrivals=5&distribution=normal", "distribution", "malformed", 400}, {"workers=5&arrivals=5&duration=0s", "duration", "invalid", 422},
+		{"workers=5&arrivals=5&warm=-1s", "warm", "malformed", 400}, {"workers=1000001&arrivals=5", "workers", "invalid", 422}, {"workers=-1&arrivals=5", "workers", "invalid", 422}, {"workers=5&arrivals=-5", "arrivals", "invalid", 422},
+		{"workers=5&arrivals=5&from=6", "from", "invalid", 422}, {"workers=5&arrivals=5&from=-1", "from", "invalid", 422}, {"workers=5&arrivals=5&grow=5", "grow", "invalid", 422}, {"workers=5&arrivals=5&batch=11", "batch", "invalid", 422},
+		{"workers=5&arrivals=5&at_once=1.01", "at_once", "invalid", 422}, {"workers=5&arrivals=5&high=0.6&low=0.5", "high", "invalid", 422}, {"workers=5&arrivals=5&distribution=lognormal", "p99", "invalid", 422},
+		{"workers=5&arrivals=5&p99=1s", "p99", "invalid", 422}, {"workers=5&arrivals=5&for=31d", "for", "invalid", 422}, {"workers=5&arrivals=5&for=10s&warm=10s", "warm", "invalid", 422},
+		{"workers=1&arrivals=10000&for=1h", "for", "invalid", 422}, {"workers=1000000&arrivals=10000000&at_once=1&for=1s", "arrivals", "invalid", 422},
+	} {
+		if fields := s.send("GET", "/v1/plan/queue?"+c.query, "").refused(c.status, c.code); len(fields) != 1 || fields[c.field] == "" {
+			t.Errorf("%s is refused as %v", c.query, fields)
+		}
+	}
+	if fields := s.send("GET", "/v1/plan/queue?workers=1&arrivals=10000&for=1h", "").refused(422, "invalid"); !strings.Contains(fields["for"], "3m20s at the most") {
+		t.Errorf("more runs than a server simulates: %v", fields)
+	}
+	if without := start(t, 0, nil); without.send("GET", "/v1/plan/queue?workers=1&arrivals=1", "").status != 404 {
+		t.Error("a server without a planner has the path")
+	}
+}
+
+func jsonEqual(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	return reflect.DeepEqual(parsed(t, string(a)), parsed(t, string(b)))
+}
+
 // held is a planner that is busy until it is let go.
 type held struct{ began, end chan struct{} }
 
@@ -49,6 +106,12 @@ func (h held) Retry(context.Context, wire.RetryQuestion) (wire.RetryPlan, error)
 	return wire.RetryPlan{}, nil
 }
 
+func (h held) Queue(context.Context, wire.QueueQuestion) (wire.QueuePlan, error) {
+	h.began <- struct{}{}
+	<-h.end
+	return wire.QueuePlan{}, nil
+}
+
 func TestOnePlanOfATenantIsMadeAtATime(t *testing.T) {
 	planner := held{make(chan struct{}), make(chan struct{})}
 	s := start(t, 0, func(cfg *api.Config) {
@@ -56,19 +119,22 @@ func TestOnePlanOfATenantIsMadeAtATime(t *testing.T) {
 		cfg.Planner = planner
 	})
 	first, other := make(chan reply), make(chan reply)
-	ask := func(to chan reply, token string) { to <- s.send("GET", "/v1/plan/retry", "", bearing(token)...) }
+	const retry, queue = "/v1/plan/retry", "/v1/plan/queue?workers=1&arrivals=1"
+	ask := func(to chan reply, path, token string) { to <- s.send("GET", path, "", bearing(token)...) }
 	ours, theirs := s.token("default", access.Read), s.token("acme", access.Read)
-	go ask(first, ours)
+	go ask(first, retry, ours)
 	<-planner.began
-	if busy := s.send("GET", "/v1/plan/retry", "", bearing(ours)...).is(429); busy.header.Get("Retry-After") != "1" || into[wire.Problem](busy).Code != "busy" {
-		t.Errorf("Retry-After %q, %s", busy.header.Get("Retry-After"), busy.body)
+	for _, path := range []string{retry, queue} {
+		if busy := s.send("GET", path, "", bearing(ours)...).is(429); busy.header.Get("Retry-After") != "1" || into[wire.Problem](busy).Code != "busy" {
+			t.Errorf("Retry-After %q, %s", busy.header.Get("Retry-After"), busy.body)
+		}
 	}
-	go ask(other, theirs) // of another tenant: at once
+	go ask(other, queue, theirs) // of another tenant: at once
 	<-planner.began
 	close(planner.end)
 	(<-first).is(200)
 	(<-other).is(200)
-	go ask(first, ours)
+	go ask(first, queue, ours)
 	<-planner.began
 	(<-first).is(200)
 }

@@ -52,6 +52,7 @@ var enums = map[string]string{
 	"*":                                                      "IfNoneMatch",
 	"high,normal,low":                                        "Priority",
 	"at_least_once,at_most_once":                             "Guarantee",
+	"constant,exponential,lognormal":                         "Distribution",
 	"ok":                                                     "Alive",
 }
 

@@ -17,7 +17,7 @@ import (
 func TestNoZeroOfARequestIsTakenForNothing(t *testing.T) {
 	s := start(t, 0, everything(t))
 	d := s.surface()
-	meant := []string{"schedule.phase", "schedule.jitter", "delay", "wait", "failure.retry_after", "running", "offset", "takes", "stops_after", "n", "max_waiting", "duration"}
+	meant := []string{"schedule.phase", "schedule.jitter", "delay", "wait", "failure.retry_after", "running", "offset", "takes", "stops_after", "n", "max_waiting", "/v1/plan/retry?duration", "/v1/plan/queue?from", "grow", "at_once", "p99", "high", "low", "warm"}
 	// An empty text is a text like any other, or says as little as none.
 	texts := regexp.MustCompile(`(^|\.)(description|reason|note|name|key|labels\.x|set\.x|headers\.x|env\.x|argv\[0\]|cause|content_type|message|log|result|value|ticket|fails)$`)
 	inScenario := regexp.MustCompile(`^(jobs\.x|gates\.x|definition)\.`)
@@ -42,7 +42,11 @@ func TestNoZeroOfARequestIsTakenForNothing(t *testing.T) {
 		if r.status == 400 || r.status == 422 {
 			fields = r.refused(r.status, map[int]string{400: "malformed", 422: "invalid"}[r.status])
 		}
-		if name := inScenario.ReplaceAllString(strings.TrimPrefix(leaf, "."), ""); slices.Contains(meant, name) {
+		name := inScenario.ReplaceAllString(strings.TrimPrefix(leaf, "."), "")
+		if parameter, _, _ := strings.Cut(what, "="); slices.Contains(meant, parameter) { // one path alone means it
+			name = parameter
+		}
+		if slices.Contains(meant, name) {
 			met[name] = true
 			if strings.Contains(what, "0.0") {
 				return // a form of zero that some fields do not take
