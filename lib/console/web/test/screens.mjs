@@ -19,6 +19,7 @@ for (const [name, at, scheme, width, height, button] of [
   ['edit', '/jobs/night-shift/edit', 'light', 1100, 720],
   ['steps', `/runs/${etl}?step=parts%2Findex`, 'light', 1100, 760],
   ['cron', '/tools/cron?expr=30+2+*+*+1-5&timezone=America%2FNew_York&from=2027-03-09T00%3A00', 'light', 1100, 900],
+  ['scaling', '/tools/scaling?workers=60&at_once=0.6&distribution=lognormal&p99=1s&for=5m&at=70', 'light', 1100, 1130],
   ['retry', '/tools/retry?max_attempts=8&max=5m', 'light', 1100, 740],
 ]) {
   if (wanted.length && !wanted.includes(name)) continue

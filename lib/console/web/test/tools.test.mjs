@@ -173,6 +173,142 @@ test('a retry policy without jitter says so, its longest wait follows the shorte
   await done(v)
 })
 
+/** near says that what a page shows of a number, to so many digits as there is room for, is that number. */
+const near = (text, number, what) => {
+  if (number === undefined) return assert.equal(text, '–', what)
+  const units = { ms: 1e-3, s: 1, m: 60, h: 3600, '%': 0.01 }
+  const words = text.replaceAll(',', '').split(' ')
+  const shown = words.length === 1 ? Number(words[0]) : words.reduce((sum, w, i) => (i % 2 ? sum + Number(words[i - 1]) * units[w] : sum), 0)
+  assert.ok(Math.abs(shown - number) <= Math.max(0.05 * number, words.at(-1) === '%' ? 0.0006 : 0.00101), `${what}: ${text} for ${number}`)
+}
+
+test('a queue with workers: numbers, charts and theory are those of the API and of the command line', async () => {
+  const query = { workers: '40', from: '10', grow: '60', arrivals: '150', at_once: '0.6', batch: '2', duration: '200ms', distribution: 'lognormal', p99: '1s', for: '5m', high: '0.1', low: '0.3', warm: '30s', seed: '9' }
+  const [api, printed] = await Promise.all([
+    server.call('GET', '/v1/plan/queue?' + new URLSearchParams(query)),
+    cli('plan', 'queue', ...Object.entries({ ...query, at_once: '60%', high: '10%', low: '30%' }).flatMap(([name, value]) => ['--' + name.replace('_', '-'), value])),
+  ])
+  assert.deepEqual(api, printed)
+  const v = await Visit.to(server.console + '/tools/scaling?' + new URLSearchParams(query))
+  const { page } = v
+  await page.getByText(`${api.arrived.toLocaleString('en')} runs came in 5m, ${api.waiting_at_the_end.toLocaleString('en')} still wait at the end.`).waitFor()
+  const sums = page.getByRole('region', { name: 'In all' }).locator('tbody tr')
+  const simulated = await texts(sums.locator('td:nth-child(2)'))
+  const { wait } = api
+  ;[api.utilization, 1 - wait.share_that_waits_not, wait.mean, api.mean_depth, api.deepest, wait.p50, wait.p90, wait.p99, wait.max].forEach((n, i) => near(simulated[i], n, 'row ' + i))
+  assert.deepEqual(await texts(sums.locator('td:nth-child(3)')), simulated.map(() => '–')) // of bursts there is no formula
+  // Every stretch of the series, in the table and in the picture.
+  await page.getByText('As a table').click()
+  const rows = await page.getByRole('region', { name: 'All of it' }).locator('tbody tr').evaluateAll((all) => all.map((r) => [...r.cells].map((c) => c.textContent)))
+  assert.equal(rows.length, api.series.length)
+  api.series.forEach((p, i) => [p.at, p.mean_depth, p.deepest, p.busy, p.workers, p.throughput, p.wait_p50, p.wait_p99].forEach((n, k) => near(rows[i][k], n, `stretch ${i}, column ${k}`)))
+  const drawn = await page.locator('.chart').evaluateAll((all) => all.map((f) => [f.querySelector('b').textContent, Math.min(...[...f.querySelectorAll('.lines path:not(.rule)')].flatMap((p) => p.getAttribute('d').match(/[ML][^ML]+/g).map((at) => Number(at.split(/[ h]/)[1]))))]))
+  const most = (of) => Math.max(...api.series.map((p) => p[of] ?? 0))
+  ;[most('deepest'), most('workers'), most('throughput'), most('wait_p99')].forEach((n, i) => {
+    const [text, y] = drawn[i]
+    const top = i === 3 ? { s: 1, ms: 1e-3 }[text.split(' ')[1]] * Number(text.split(' ')[0]) : Number(text.replaceAll(',', ''))
+    assert.ok(top >= n * 0.999 && Math.abs((55 - y) / 54 - n / top) < 0.01, `chart ${i}: ${n} is drawn at ${y} below ${text}`)
+  })
+  // What is said of a terminal says it there.
+  await page.getByText('In a terminal').click()
+  const command = (await page.locator('.cli code').textContent()).split(' --address')[0].split(' ')
+  assert.deepEqual(await cli(...command.slice(1)), api)
+  await clean(v)
+  await page.setViewportSize({ width: 390, height: 800 })
+  await clean(v)
+  await done(v)
+})
+
+test('a queue of a known kind has its theory beside it, sliders and fields go by the keyboard, and a bound is told', async () => {
+  const api = await server.call('GET', '/v1/plan/queue?workers=50&arrivals=240&distribution=exponential')
+  const v = await Visit.to(server.console + '/tools/scaling?distribution=exponential&arrivals=240')
+  const { page } = v
+  assert.equal(api.theory.name, 'M/M/c, Erlang C')
+  await page.getByRole('columnheader', { name: 'Theory: M/M/c, Erlang C, exact' }).waitFor()
+  const theory = await texts(page.getByRole('region', { name: 'In all' }).locator('td:nth-child(3)'))
+  ;[api.theory.utilization, api.theory.share_that_waits, api.theory.mean_wait_seconds, api.theory.mean_depth].forEach((n, i) => near(theory[i], n, 'theory ' + i))
+  const slider = page.getByRole('slider', { name: 'Workers', exact: true })
+  await slider.focus()
+  await page.keyboard.press('ArrowRight')
+  await page.waitForFunction(() => new URLSearchParams(location.search).get('workers') === '60')
+  assert.equal(await page.getByRole('textbox', { name: 'Workers', exact: true }).inputValue(), '60')
+  assert.equal(await slider.getAttribute('aria-valuetext'), '60')
+  await page.getByRole('combobox', { name: 'Durations are' }).selectOption('lognormal')
+  assert.equal(await page.getByRole('textbox', { name: 'One run in a hundred' }).inputValue(), '1000ms')
+  await page.getByRole('columnheader', { name: 'Allen-Cunneen, an approximation' }).waitFor()
+  await page.getByRole('textbox', { name: 'Workers', exact: true }).fill('40')
+  await page.getByText('Too few workers: 120 %').waitFor()
+  await page.getByRole('textbox', { name: 'Runs that come, a second' }).fill('10000')
+  await page.locator('.refused', { hasText: '3m20s at the most' }).waitFor()
+  // A question that comes before the one before it has ended is asked again.
+  assert.match(v.errors.splice(0).filter((e) => !e.includes('status of 429')).join(), /^[^,]* status of 422 [^,]*$/)
+  await done(v)
+})
+
+test('a marker plays over the time of a queue, rests, and goes on from where it was', async () => {
+  const { series } = await server.call('GET', '/v1/plan/queue?workers=20&arrivals=100')
+  const v = await Visit.to(undefined)
+  const { page } = v
+  await page.clock.install()
+  await page.goto(server.console + '/tools/scaling?workers=20&arrivals=100')
+  const marker = page.getByRole('slider', { name: 'Instant' })
+  await marker.waitFor()
+  const at = async () => Number(await marker.getAttribute('aria-valuenow'))
+  await page.clock.pauseAt(await page.evaluate(() => Date.now() + 1000))
+  await page.getByRole('button', { name: 'Play' }).focus()
+  await page.keyboard.press('Enter')
+  await page.clock.runFor(430) // between two steps
+  const begun = await at()
+  assert.ok(begun > 0 && begun <= 5, String(begun))
+  await page.clock.runFor(800)
+  assert.equal(await at(), begun + 10)
+  await page.getByRole('button', { name: 'Pause' }).click()
+  const told = await page.locator('.instant').textContent()
+  near(/: (\S+) wait/.exec(told)[1], series[begun + 10].mean_depth, told)
+  near(/(\S+) runs a second start/.exec(told)[1], series[begun + 10].throughput, told)
+  assert.equal(await marker.getAttribute('aria-valuetext'), told)
+  assert.equal(new URL(page.url()).searchParams.get('at'), String(series[begun + 10].at))
+  await page.clock.runFor(5000)
+  assert.equal(await at(), begun + 10)
+  await page.getByRole('button', { name: 'Play' }).click()
+  await page.clock.runFor(1000)
+  assert.ok((await at()) > begun + 10)
+  // Whoever wants less motion gets few steps.
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await page.emulateMedia({ reducedMotion: 'reduce' })
+  await marker.focus()
+  await page.keyboard.press('Home')
+  await page.getByRole('button', { name: 'Play' }).click()
+  await page.clock.runFor(2900)
+  assert.equal(await at(), 40)
+  await page.clock.runFor(20_000)
+  assert.equal(await at(), series.length - 1) // where it stops
+  await page.getByRole('button', { name: 'Play' }).waitFor()
+  await marker.focus()
+  await page.keyboard.press('PageUp')
+  assert.equal(await at(), series.length - 11)
+  await page.clock.resume()
+  await page.reload()
+  await marker.waitFor()
+  assert.equal(await at(), series.length - 11) // it stands in the address
+  await done(v)
+})
+
+test('the busiest hour of a server is what a queue is asked about', async () => {
+  const v = await Visit.to(undefined)
+  const { page } = v
+  const hour = (at, count, retries, buckets) => ({ at, retries, lateness: { count, buckets: [] }, duration: { count, buckets, p99_ms: 700 } })
+  await page.route('**/v1/stats?*', (route) =>
+    route.fulfill({ contentType: 'application/json', body: JSON.stringify({ duration_bounds_ms: [100, 200, 500, 1000], points: [hour('2026-11-20T10:00:00Z', 7100, 100, [0, 6000, 1000, 100, 0]), hour('2026-11-21T10:00:00Z', 7000, 0, [7000, 0, 0, 0, 0])] }) }))
+  await page.goto(server.console + '/tools/scaling?workers=3')
+  await page.getByRole('slider', { name: 'Instant' }).waitFor()
+  await page.locator('.own', { hasText: '7,200 attempts, which took 187 ms on average (p99 700 ms)' }).waitFor()
+  await page.getByRole('link', { name: 'Take these numbers' }).click()
+  await page.getByText('runs came in 1h').waitFor()
+  assert.deepEqual(Object.fromEntries(new URL(page.url()).searchParams), { workers: '3', arrivals: '2', duration: '187ms', distribution: 'lognormal', p99: '700ms', for: '1h' })
+  await done(v)
+})
+
 test('a plan is asked for again when another one of the tenant was being made', async () => {
   const v = await Visit.to(undefined)
   const { page } = v
@@ -199,6 +335,8 @@ deep('each tool is there by the menu, and by the list of all', async () => {
   await v.page.getByRole('link', { name: 'Tools', exact: true }).click()
   await v.page.getByRole('main').getByRole('link', { name: 'Cron' }).click()
   await v.page.locator('.fires li').first().waitFor()
+  await v.page.getByRole('navigation', { name: 'Tools' }).getByRole('link', { name: 'Workers' }).click()
+  await v.page.getByRole('slider', { name: 'Instant' }).waitFor()
   await v.page.getByRole('navigation', { name: 'Tools' }).getByRole('link', { name: 'Retries' }).click()
   await v.page.locator('.bands .band').first().waitFor()
   await clean(v)

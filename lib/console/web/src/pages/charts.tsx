@@ -2,17 +2,17 @@
 import '../app'
 import { useState } from 'preact/hooks'
 import { get, Refusal } from '../api'
+import { Ground, line, moved, place, wide, type Under } from '../chart'
 import { now } from '../clock'
 import { sampled, type Sample } from '../depth'
 import { useLive } from '../live'
 import type { Page, Run } from '../model'
 import { filter, query, to, withQuery } from '../router'
-import { bins, height, kindOf, kinds, nice, quantile, stretches, type Bin, type Stats } from '../stats'
+import { bins, height, kindOf, kinds, nice, quantile, type Bin, type Stats } from '../stats'
 import { civil, instant, parse, short, span, zoneFor } from '../time'
 import { Refused } from '../ui'
 
 const windows: Record<string, number> = { '1h': 3_600_000, '24h': 86_400_000, '7d': 7 * 86_400_000 }
-const wide = 600 // of a chart's own units, by which it is stretched
 const minute = 60_000
 
 /** Window is what the address asks for: a length up to now, or two instants. */
@@ -96,19 +96,14 @@ function Drawn({ of: stats, fresh, zone, table }: { of: Stats; fresh: Run[] | un
     (b.late ? `; late by ${span(p50[i] ?? 0)} (p50), ${span(p99[i] ?? 0)} (p99)` : '') + (b.swept ? '' : '; not swept yet')
   const [first, last] = brush ? [Math.min(...brush), Math.max(...brush)] : [-1, -1]
   const picked = all[first] && all[last] ? { from: new Date(all[first].at).toISOString(), to: new Date(Math.min(all[last].at + long, end)).toISOString() } : undefined
-  const place = (event: PointerEvent & { currentTarget: HTMLElement }) => {
-    const box = event.currentTarget.getBoundingClientRect()
-    return Math.max(0, Math.min(all.length - 1, Math.floor(((event.clientX - box.left) / box.width) * all.length)))
-  }
   const zoom = () => {
     if (picked) filter({ ...picked, window: undefined })
     setBrush(undefined)
     setAt(-1)
   }
   const keyed = (event: KeyboardEvent) => {
-    const by = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity }[event.key]
-    if (by !== undefined && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      const next = Math.max(0, Math.min(all.length - 1, (at < 0 ? all.length : at) + by))
+    const next = moved(event, at, all.length)
+    if (next !== undefined) {
       if (event.shiftKey) setBrush([brush?.[0] ?? (at < 0 ? next : at), next])
       else setBrush(undefined)
       setAt(next)
@@ -119,7 +114,7 @@ function Drawn({ of: stats, fresh, zone, table }: { of: Stats; fresh: Run[] | un
     } else return
     event.preventDefault()
   }
-  const under = { all, at, first, last }
+  const under = { all, bins: all.length, at, first, last }
   return (
     <>
       <ul class="legend">
@@ -135,12 +130,12 @@ function Drawn({ of: stats, fresh, zone, table }: { of: Stats; fresh: Run[] | un
         <div class="stack" role="slider" tabIndex={0} aria-label="Runs by outcome, lateness and depth of queues, over time" aria-valuemin={0} aria-valuemax={Math.max(0, all.length - 1)} aria-valuenow={Math.max(0, at)}
           aria-valuetext={one ? told(one, at) : `All: ${kinds.map((k, n) => `${totals[n]} ${k}`).join(', ')}`} onKeyDown={keyed}
           onPointerMove={(event) => {
-            const n = place(event)
+            const n = place(event, all.length)
             setAt(n)
             if (event.buttons === 1 && brush) setBrush([brush[0], n])
           }}
           onPointerDown={(event) => {
-            if (event.button === 0) setBrush([place(event), place(event)])
+            if (event.button === 0) setBrush([place(event, all.length), place(event, all.length)])
           }}
           onPointerUp={() => brush && brush[0] === brush[1] && setBrush(undefined)}
           onPointerLeave={() => setAt(-1)}>
@@ -170,24 +165,7 @@ function Drawn({ of: stats, fresh, zone, table }: { of: Stats; fresh: Run[] | un
   )
 }
 
-interface Under {
-  all: Bin[]
-  at: number
-  first: number
-  last: number
-}
-
-// What all charts have behind and before what they show.
-function Ground({ all, at, first, last, tall }: Under & { tall: number }) {
-  const w = wide / all.length
-  return (
-    <>
-      <path class="rule" d={`M0 .5H${wide}M0 ${tall / 2}H${wide}M0 ${tall - 0.5}H${wide}`} />
-      {first >= 0 && <rect class="brushed" x={first * w} y="0" width={(last - first + 1) * w} height={tall} />}
-      {at >= 0 && <rect class="cursor" x={at * w} y="0" width={w} height={tall} />}
-    </>
-  )
-}
+type Binned = Under & { all: Bin[] }
 
 // What no sweep has passed yet, hatched. It is no part of the drawing, which is stretched.
 function Unswept({ all }: { all: Bin[] }) {
@@ -195,7 +173,7 @@ function Unswept({ all }: { all: Bin[] }) {
   return begin < 0 ? null : <div class="unswept" style={{ left: (begin / all.length) * 100 + '%' }} />
 }
 
-function Outcomes(under: Under) {
+function Outcomes(under: Binned) {
   const { all } = under
   const tall = 110
   const w = wide / all.length
@@ -226,17 +204,13 @@ function Outcomes(under: Under) {
 
 const least = 1 // ms, the foot of the scale of lateness
 
-function Lateness({ p50, p99, ...under }: Under & { p50: (number | undefined)[]; p99: (number | undefined)[] }) {
+function Lateness({ p50, p99, ...under }: Binned & { p50: (number | undefined)[]; p99: (number | undefined)[] }) {
   const { all, at } = under
   const tall = 56
-  const w = wide / all.length
   const highest = Math.max(...p99.map((v) => v ?? 0))
   let most = 100
   while (most < highest) most *= 10
-  const line = (values: (number | undefined)[]) =>
-    stretches(values)
-      .map(({ from, values: part }) => 'M' + part.map((v, i) => `${(from + i + 0.5) * w} ${tall - height(v, least, most) * (tall - 2) - 1}`).join('L') + (part.length === 1 ? `h.01` : ''))
-      .join('')
+  const way = (values: (number | undefined)[]) => line(values, tall, (v) => height(v, least, most))
   const said = (values: (number | undefined)[]) => (at >= 0 ? (values[at] === undefined ? '–' : span(values[at] ?? 0)) : '')
   return (
     <figure class="chart">
@@ -247,8 +221,8 @@ function Lateness({ p50, p99, ...under }: Under & { p50: (number | undefined)[];
         <Unswept all={all} />
         <svg class="lines" viewBox={`0 0 ${wide} ${tall}`} preserveAspectRatio="none" aria-hidden="true">
           <Ground {...under} tall={tall} />
-          <path class="p99" d={line(p99)} />
-          <path class="p50" d={line(p50)} />
+          <path class="p99" d={way(p99)} />
+          <path class="p50" d={way(p50)} />
         </svg>
       </div>
     </figure>
@@ -259,7 +233,7 @@ const apart = 20_000 // ms: samples further apart are not joined
 
 const depths = ['ready', 'delayed', 'taken'] as const
 
-function Deep({ from, to: end, zone, ...under }: Under & { from: number; to: number; zone: string }) {
+function Deep({ from, to: end, zone, ...under }: Binned & { from: number; to: number; zone: string }) {
   const { all, at } = under
   const tall = 56
   const seen = sampled().filter((s) => s.at >= from && s.at <= end)

@@ -5,10 +5,12 @@ import { to } from '../router'
 import { Empty } from '../ui'
 
 const Cron = lazy(() => import('./toolcron').then((m) => m.Cron))
+const Scaling = lazy(() => import('./toolscaling').then((m) => m.Scaling))
 const Retry = lazy(() => import('./toolretry').then((m) => m.Retry))
 
 const tools = [
   { name: 'cron', title: 'Cron', says: 'what an expression means, when it fires, and what other schedulers make of it', Page: Cron },
+  { name: 'scaling', title: 'Workers', says: 'how deep a queue gets, how busy its workers are, and how long runs wait', Page: Scaling },
   { name: 'retry', title: 'Retries', says: 'when attempts begin, when a run is given up, and who comes back at once', Page: Retry },
 ]
 
