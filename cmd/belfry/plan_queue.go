@@ -25,7 +25,7 @@ func (c *cli) planQueue() *cobra.Command {
 		Use:   "queue",
 		Short: "Simulate a queue and its workers: depth, utilization, waits",
 		Long: `Simulate a queue with workers, run by run: how deep it gets, how busy the workers are, and how long runs wait. The same seed gives the
-same again. Where queueing theory has a formula for such a queue, what it says stands beside it.
+same again. Where queueing theory has a formula for such a queue, what it says of the long run stands beside it.
 
 A worker is a slot of "belfry worker", or with --batch 10 a worker function, which is busy until the slowest of its ten runs has ended.
 Where each priority has functions of its own, as on AWS, simulate each by itself.`,
@@ -69,9 +69,9 @@ Where each priority has functions of its own, as on AWS, simulate each by itself
 			return c.showQueue(result)
 		},
 	}
-	wholeFlag(cmd, &q.Workers, "workers", "", "`NUMBER` of workers")
+	wholeFlag(cmd, &q.Workers, "workers", "", "`NUMBER` of workers, up to 1M")
 	wholeFlag(cmd, &q.From, "from", "0", "`NUMBER` of these that are there at the beginning; all by default")
-	countFlag(cmd, &q.Grow, "grow", "0", "`NUMBER` of workers that come in a minute, until all are there, 300 for functions of a queue")
+	countFlag(cmd, &q.Grow, "grow", "0", "`NUMBER` of workers that come in a minute, until all are there, with --from: 300 for functions of a queue")
 	countFlag(cmd, &q.Rate, "arrivals", "", "`RATE` of runs a second, as 1.5k")
 	lengthFlag(cmd, &mean, "duration", queueing.Usual.Service.Mean.String(), "`DURATION` of a run, on average")
 	cmd.Flags().StringVar(&q.Service.Kind, "distribution", queueing.Usual.Service.Kind, "`KIND` of distribution that durations have: constant, exponential or lognormal")
@@ -79,26 +79,32 @@ Where each priority has functions of its own, as on AWS, simulate each by itself
 	shareFlag(cmd, &q.AtOnce, "at-once", "0%", "`SHARE` of each minute's runs that comes in its first second, at one instant; the rest is a Poisson process")
 	shareFlag(cmd, &q.Shares[0], "high", "0%", "`SHARE` of the runs that have high priority")
 	shareFlag(cmd, &q.Shares[2], "low", "0%", "`SHARE` of the runs that have low priority; what is left is normal")
-	wholeFlag(cmd, &q.Batch, "batch", fmt.Sprint(queueing.Usual.Batch), "`NUMBER` of runs that a worker takes at once, 10 for a worker function")
-	lengthFlag(cmd, &span, "for", queueing.Usual.For.String(), "`DURATION` that is simulated")
-	lengthFlag(cmd, &warm, "warm", "0s", "`DURATION` at the beginning that is not counted; a tenth by default, nothing with --at-once 100%")
+	wholeFlag(cmd, &q.Batch, "batch", fmt.Sprint(queueing.Usual.Batch), "`NUMBER` of runs that a worker takes at once, up to 10: 10 for a worker function")
+	lengthFlag(cmd, &span, "for", queueing.Usual.For.String(), "`DURATION` that is simulated, 1s to 30d")
+	lengthFlag(cmd, &warm, "warm", "0s", "`DURATION` of the warm-up, which is not counted; a tenth by default, cut to whole minutes with --at-once")
 	cmd.Flags().Uint64Var(&q.Seed, "seed", queueing.Usual.Seed, "`SEED` of chance")
 	cmd.Flags().StringVar(&svg, "svg", "", "write the chart to this `FILE`, as a picture for light and dark pages")
 	return cmd
 }
+
+// noneCounted is said where no wait is known.
+const noneCounted = "No run started in the counted time."
 
 // queueChart is what the picture and the terminal show.
 func queueChart(r wire.QueuePlan) chart.Chart {
 	n := len(r.Series)
 	depth, deepest, busy := make([]float64, n), make([]float64, n), make([]float64, n)
 	for i, p := range r.Series {
-		depth[i], deepest[i], busy[i] = p.Depth, float64(p.Deepest), p.Busy/float64(r.Question.Workers)
+		depth[i], deepest[i], busy[i] = p.Depth, float64(p.Deepest), p.Busy/p.Workers
+	}
+	waits := noneCounted
+	if r.Wait.Runs > 0 {
+		waits = fmt.Sprintf("Waits: mean %s, p99 %s.", wait(r.Wait.Mean), wait(r.Wait.P99))
 	}
 	return chart.Chart{
 		Title: fmt.Sprintf("%s workers, %s runs/s", plan.Count(float64(r.Question.Workers)), plan.Count(r.Question.Rate)),
-		About: fmt.Sprintf("%s, %s each on average; seed %d. Waits: mean %s, p99 %s.", r.Question.Service.Kind, brief(r.Question.Service.Mean.Std()), r.Question.Seed,
-			wait(r.Wait.Mean), wait(r.Wait.P99)),
-		To: r.Question.For.Std().Seconds(),
+		About: fmt.Sprintf("%s, %s each on average; seed %d. %s", r.Question.Service.Kind, brief(r.Question.Service.Mean.Std()), r.Question.Seed, waits),
+		To:    r.Question.For.Std().Seconds(),
 		Panels: []chart.Panel{
 			{Title: "Runs that wait: at most, and on average (line)", Mean: depth, Most: deepest, Format: plan.Count},
 			{Title: "Workers that are busy", Mean: busy, Top: 1, Format: percent},
@@ -159,6 +165,9 @@ func (c *cli) showQueue(r wire.QueuePlan) error {
 	out.grid(rows)
 	out.head("WAITS")
 	row := func(name string, w wire.QueueWait) []string {
+		if w.Runs == 0 {
+			return []string{name, "0", "–", "–", "–", "–", "–", "–"}
+		}
 		return []string{name, fmt.Sprint(w.Runs), wait(w.Mean), wait(w.P50), wait(w.P90), wait(w.P99), wait(w.Max), percent(w.None)}
 	}
 	table := [][]string{{"", "runs", "mean", "p50", "p90", "p99", "most", "none"}, row("all", r.Wait)}
@@ -173,6 +182,9 @@ func (c *cli) showQueue(r wire.QueuePlan) error {
 		table = table[:2]
 	}
 	out.grid(table)
+	if r.Wait.Runs == 0 {
+		out.say(noneCounted)
+	}
 	if r.Waiting > 0 {
 		out.say("Waits are those of runs that have started: how long the others wait that are left at the end is not in them.")
 	}
@@ -184,7 +196,7 @@ func (c *cli) showQueue(r wire.QueuePlan) error {
 		if t.Exact {
 			how = "exact"
 		}
-		out.say("Theory (%s, %s): %.1f%% busy, %s wait, for %s on average; %s deep.",
+		out.say("Theory (%s, %s), in the long run: %.1f%% busy, %s wait, for %s on average; %s deep.",
 			t.Name, how, t.Utilization*100, percent(t.Waits), wait(t.Wait), plan.Count(t.Depth))
 	}
 	out.head("CHART")

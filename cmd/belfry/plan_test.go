@@ -149,6 +149,7 @@ func TestMistakesInPlansAreNamed(t *testing.T) {
 		{"plan queue --workers 5 --arrivals 5 --for 10s --warm 20s", "--warm: "},
 		{"plan queue --workers 5 --arrivals 5 --from 6 --grow 60", "--from: "},
 		{"plan queue --workers 5 --arrivals 5 --grow 60", "--grow: "},
+		{"plan queue --workers 5 --arrivals 5 --from 4", `--grow: got "0", want more than 0 where from is fewer than workers`},
 		{"plan queue --workers 5 --arrivals 5 --at-once 120%", "--at-once: "},
 		{"plan queue --workers 5 --arrivals 5 --duration 0s", "--duration: got 0s,"},
 		{"plan queue --workers 5 --arrivals 5 --batch 0", "--batch: got 0,"},
@@ -177,10 +178,12 @@ func TestWhatPlansSayOfFewAndMany(t *testing.T) {
 		t.Errorf("one mistake is told as\n%s", got.errors)
 	}
 	for args, want := range map[string]string{
-		"--workers 1 --arrivals 5":             "NO WORKER TO SPARE",
-		"--workers 1 --arrivals 5.02":          "TOO FEW WORKERS: 100.4%",
-		"--workers 1 --arrivals 20 --for 10s":  "Waits are those of runs that have started",
-		"--workers 20 --arrivals 5 --for 10s ": " 2.5s ",
+		"--workers 1 --arrivals 5":                                      "NO WORKER TO SPARE",
+		"--workers 1 --arrivals 5.02":                                   "TOO FEW WORKERS: 100.4%",
+		"--workers 1 --arrivals 0.1 --at-once 100% --for 10s --warm 5s": "No run started in the counted time.",
+		"--workers 50 --arrivals 200":                                   ", in the long run: 80.0% busy",
+		"--workers 1 --arrivals 20 --for 10s":                           "Waits are those of runs that have started",
+		"--workers 20 --arrivals 5 --for 10s ":                          " 2.5s ",
 	} {
 		if text := belfry(t, "", strings.Fields("plan queue "+args)...).out; !strings.Contains(text, want) {
 			t.Errorf("%s: no %q in\n%s", args, want, text)

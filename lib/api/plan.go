@@ -37,7 +37,7 @@ type retryQuestion struct {
 type queueQuestion struct {
 	Workers      int                `query:"workers" required:"true" doc:"number of workers, up to 1000000"`
 	From         int                `query:"from" zero:"allowed" doc:"of the workers, those that are there at the beginning; 0, the default, for all"`
-	Grow         float64            `query:"grow" zero:"allowed" doc:"workers that come in a minute, until all are there; 0 by default"`
+	Grow         float64            `query:"grow" zero:"allowed" doc:"workers that come in a minute, up to 1000000, until all are there: more than 0 where from is fewer than workers; 0 by default"`
 	Batch        int                `query:"batch" minimum:"1" doc:"runs that a worker takes at once, up to 10; 1 by default"`
 	Arrivals     float64            `query:"arrivals" required:"true" doc:"runs that come in a second, on average over a minute"`
 	AtOnce       float64            `query:"at_once" zero:"allowed" doc:"share of each minute's runs, from 0 to 1, that comes in its first second, at one instant; the rest is a Poisson process; 0 by default"`
@@ -46,8 +46,8 @@ type queueQuestion struct {
 	P99          schedule.Duration  `query:"p99" zero:"allowed" doc:"duration that one run in a hundred exceeds, with distribution=lognormal"`
 	High         float64            `query:"high" zero:"allowed" doc:"share of the runs, from 0 to 1, that have high priority; 0 by default"`
 	Low          float64            `query:"low" zero:"allowed" doc:"share of the runs that have low priority; what is left is normal; 0 by default"`
-	For          schedule.Duration  `query:"for" doc:"time that is simulated, in which at most 2 million runs may come; 10m by default"`
-	Warm         *schedule.Duration `query:"warm" zero:"allowed" doc:"time at the beginning that the totals leave out; a tenth of it by default, 0s with at_once=1"`
+	For          schedule.Duration  `query:"for" doc:"time that is simulated, 1s to 30d, in which at most 2 million runs may come; 10m by default"`
+	Warm         *schedule.Duration `query:"warm" zero:"allowed" doc:"warm-up: time at the beginning that the totals leave out; a tenth of it by default, cut to whole minutes with at_once above 0"`
 	Seed         uint64             `query:"seed" minimum:"1" doc:"seed of all chance: the same one gives the same answer; 1 by default"`
 }
 

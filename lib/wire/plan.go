@@ -60,14 +60,14 @@ type RetryBin struct {
 type QueueQuestion struct {
 	Workers int                `json:"workers" doc:"number of workers"`
 	From    int                `json:"from" doc:"of the workers, those that are there at the beginning; 0 for all"`
-	Grow    float64            `json:"grow" doc:"workers that come in a minute, until all are there"`
+	Grow    float64            `json:"grow" doc:"workers that come in a minute, until all are there; more than 0 where from is fewer than workers"`
 	Batch   int                `json:"batch" doc:"runs that a worker takes at once"`
 	Rate    float64            `json:"rate" doc:"arrivals a second, over a minute"`
 	AtOnce  float64            `json:"at_once" doc:"share of each minute's runs that comes in its first second, at one instant; the rest is a Poisson process"`
 	Service QueueService       `json:"service"`
 	Shares  [3]float64         `json:"shares" doc:"of the runs with high, normal and low priority; together 1. Normal is what the others leave"`
 	For     schedule.Duration  `json:"for" doc:"time that is simulated"`
-	Warm    *schedule.Duration `json:"warm,omitempty" doc:"time at the beginning that the totals leave out"`
+	Warm    *schedule.Duration `json:"warm,omitempty" doc:"warm-up: time at the beginning that the totals leave out"`
 	Seed    uint64             `json:"seed" doc:"seed of all chance"`
 }
 
@@ -84,14 +84,14 @@ type QueuePlan struct {
 	Arrived     int           `json:"arrived" doc:"runs that came"`
 	Started     int           `json:"started" doc:"of them, those that started"`
 	Waiting     int           `json:"waiting_at_the_end" doc:"those that did not"`
-	Load        float64       `json:"load" doc:"work that comes, by what the workers can do; above 1 the queue grows for as long as it lasts"`
-	Utilization float64       `json:"utilization" doc:"share of all workers that is busy, on average"`
+	Load        float64       `json:"load" doc:"work that comes, by what the workers can do that are there at the end; above 1 the queue grows for as long as it lasts"`
+	Utilization float64       `json:"utilization" doc:"share of the workers that is busy, on average, of those that are there"`
 	Batch       float64       `json:"mean_batch" doc:"runs that a worker takes at once"`
 	Depth       float64       `json:"mean_depth" doc:"runs that wait, on average over time"`
 	Deepest     int           `json:"deepest" doc:"the most runs that wait at once"`
 	Wait        QueueWait     `json:"wait" doc:"of all priorities"`
 	Ranks       [3]QueueWait  `json:"by_priority" doc:"of high, normal and low priority"`
-	Theory      *QueueTheory  `json:"theory,omitempty" doc:"left out where queueing theory has no formula for such a queue"`
+	Theory      *QueueTheory  `json:"theory,omitempty" doc:"in the long run; left out where queueing theory has no formula for such a queue"`
 	Series      []QueuePoint  `json:"series" doc:"240 stretches of the simulated time, all as long, in their order; the time that the totals leave out is in them"`
 }
 
@@ -99,7 +99,7 @@ type QueuePlan struct {
 type QueueWait struct {
 	Runs   int     `json:"runs" doc:"how many they are; where it is 0, so is all else"`
 	Mean   float64 `json:"mean" doc:"mean wait"`
-	Within float64 `json:"within" doc:"the mean is right to so much, 19 times in 20; 0 where there are too few runs to say"`
+	Within float64 `json:"within" doc:"the mean is right to so much, 19 times in 20; 0 where there are too few runs to say, and where chance alone does not move it: with at_once above 0, with workers that come, or with a load of 1 or more"`
 	None   float64 `json:"share_that_waits_not" doc:"share of them, from 0 to 1, that did not wait"`
 	P50    float64 `json:"p50" doc:"half of them waited no longer"`
 	P90    float64 `json:"p90" doc:"90 % of them waited no longer"`
@@ -107,11 +107,11 @@ type QueueWait struct {
 	Max    float64 `json:"max" doc:"the longest wait"`
 }
 
-// QueueTheory is what queueing theory says of the same queue.
+// QueueTheory is what queueing theory says of the same queue in the long run.
 type QueueTheory struct {
 	Name        string  `json:"name" doc:"of the formula"`
 	Exact       bool    `json:"exact" doc:"the formula is exact; else it is the approximation of Allen and Cunneen"`
-	Utilization float64 `json:"utilization" doc:"share of the workers that is busy"`
+	Utilization float64 `json:"utilization" doc:"share of the workers that is busy, in the long run"`
 	Waits       float64 `json:"share_that_waits" doc:"share of the runs that wait"`
 	Wait        float64 `json:"mean_wait_seconds" doc:"mean wait, of all runs"`
 	Depth       float64 `json:"mean_depth" doc:"runs that wait, on average"`

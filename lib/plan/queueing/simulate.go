@@ -37,16 +37,16 @@ func (Bounded) Queue(ctx context.Context, q wire.QueueQuestion) (wire.QueuePlan,
 	return Simulate(ctx, q, MostServed)
 }
 
-// settled gives a question its defaults. A tenth of the time is not counted, in which the queue fills; where all runs come in bursts it is empty
-// before each of them, so all is counted.
+// settled gives a question its defaults. A tenth of the time is not counted, in which the queue fills. Where runs come in bursts it is whole minutes:
+// of a burst that is not counted, no work may be left in what is.
 func settled(q wire.QueueQuestion) wire.QueueQuestion {
 	q.Batch, q.Service.Kind, q.Service.Mean = cmp.Or(q.Batch, Usual.Batch), cmp.Or(q.Service.Kind, Usual.Service.Kind), cmp.Or(q.Service.Mean, Usual.Service.Mean)
 	q.For, q.Seed = cmp.Or(q.For, Usual.For), cmp.Or(q.Seed, Usual.Seed)
-	q.Shares[1] = 1 - q.Shares[0] - q.Shares[2]
+	q.Shares[1] = max(0, 1-q.Shares[0]-q.Shares[2]) // 0.9 and 0.1 leave a little less than nothing
 	if q.Warm == nil {
-		q.Warm = new(schedule.Duration)
-		if q.AtOnce < 1 {
-			*q.Warm = q.For / 10
+		q.Warm = new(q.For / 10)
+		if q.AtOnce > 0 {
+			*q.Warm = schedule.Duration(q.Warm.Std().Truncate(time.Minute))
 		}
 	}
 	return q
@@ -63,8 +63,13 @@ func check(c wire.QueueQuestion, most float64) error {
 	if c.From < 0 || c.From > max(c.Workers, 0) {
 		refuse("from", fmt.Sprint(c.From), "how many of the workers there are at the beginning: 1 up to all")
 	}
-	if !(c.Grow >= 0 && c.Grow <= 1_000_000) || c.Grow > 0 && c.From == 0 {
+	switch {
+	case !(c.Grow >= 0 && c.Grow <= 1_000_000):
 		refuse("grow", fmt.Sprint(c.Grow), "how many workers come in a minute after those at the beginning: 0 to 1M, as 300")
+	case c.Grow > 0 && c.From == 0:
+		refuse("grow", fmt.Sprint(c.Grow), "0 without from, which says how many of the workers there are at the beginning")
+	case c.Grow == 0 && grows(c):
+		refuse("grow", "0", "more than 0 where from is fewer than workers, as 300 a minute: else the others never come")
 	}
 	if c.Batch < 1 || c.Batch > queue.MaxBatch {
 		refuse("batch", fmt.Sprint(c.Batch), fmt.Sprintf("1 to %d, which is what a worker takes at once", queue.MaxBatch))
@@ -73,13 +78,18 @@ func check(c wire.QueueQuestion, most float64) error {
 	if !rate {
 		refuse("arrivals", fmt.Sprint(c.Rate), "more than 0 and at most 10M a second, such as 250 or 0.2")
 	}
-	share := c.AtOnce >= 0 && c.AtOnce <= 1
-	if !share {
-		refuse("at_once", fmt.Sprint(c.AtOnce), "a share from 0 to 1, such as 0.6")
+	isShare := func(field string, share float64) bool {
+		ok := share >= 0 && share <= 1
+		if !ok {
+			refuse(field, fmt.Sprint(share), "a share from 0 to 1, such as 0.2")
+		}
+		return ok
 	}
+	share := isShare("at_once", c.AtOnce)
 	errs = append(errs, checkService(c.Service))
-	if high, low := c.Shares[0], c.Shares[2]; !(high >= 0 && low >= 0 && high+low <= 1) {
-		refuse("high", fmt.Sprint(high), fmt.Sprintf("a share from 0 to 1, which with that of low, %g, is at most 1; what is left is normal", low))
+	high, low := c.Shares[0], c.Shares[2]
+	if first, last := isShare("high", high), isShare("low", low); first && last && high+low > 1+slack {
+		refuse("high", fmt.Sprint(high), fmt.Sprintf("a share that with that of low, %g, is at most 1; what is left is normal", low))
 	}
 	span := c.For.Std()
 	if span < time.Second || span > 30*24*time.Hour {
@@ -88,7 +98,11 @@ func check(c wire.QueueQuestion, most float64) error {
 		if longest := longest(c, most).Truncate(time.Second); longest > 0 {
 			refuse("for", c.For.String(), fmt.Sprintf("%s at the most: for longer, more than %g million runs come", longest, most/1e6))
 		} else {
-			refuse("arrivals", fmt.Sprint(c.Rate), fmt.Sprintf("at most %.0f a second, or fewer of a minute's runs at once: more than %g million come within a second", math.Floor(most/arrivals(wire.QueueQuestion{Rate: 1, AtOnce: c.AtOnce}, 1)), most/1e6))
+			bursts := ""
+			if c.AtOnce > 0 {
+				bursts = ", or fewer of a minute's runs at once"
+			}
+			refuse("arrivals", fmt.Sprintf("%.0f", c.Rate), fmt.Sprintf("at most %.0f a second%s: more than %g million come within a second", math.Floor(most/arrivals(wire.QueueQuestion{Rate: 1, AtOnce: c.AtOnce}, 1)), bursts, most/1e6))
 		}
 	}
 	if warm := c.Warm.Std(); warm < 0 || warm >= span {
@@ -96,6 +110,9 @@ func check(c wire.QueueQuestion, most float64) error {
 	}
 	return errors.Join(errs...)
 }
+
+// grows tells whether some of the workers come later.
+func grows(c wire.QueueQuestion) bool { return c.From > 0 && c.From < c.Workers }
 
 // arrivals is how many runs come in so many seconds, on average. A minute that has begun has its burst.
 func arrivals(c wire.QueueQuestion, seconds float64) float64 {
@@ -118,6 +135,9 @@ const points = 240
 
 // minute is what bursts repeat by.
 const minute = 60.0
+
+// slack is how far from another a number may be that is meant to be the same.
+const slack = 1e-9
 
 // attention is how many events pass between two looks at the context.
 const attention = 4096
@@ -181,6 +201,7 @@ type simulation struct {
 	waits                    [ranks]waits
 	all                      waits
 	depthTime, busyTime      float64 // over what is counted
+	thereTime                float64
 	deepest                  int
 	series                   []wire.QueuePoint
 	stretch                  int   // of the series, the one that runs have started in last
@@ -323,6 +344,7 @@ func (s *simulation) pass(to float64) {
 	if counted := to - max(s.now, s.warm); counted > 0 {
 		s.depthTime += depth * counted
 		s.busyTime += busy * counted
+		s.thereTime += float64(s.there) * counted
 	}
 	for from := s.now; from < to; {
 		i := s.point(from)
@@ -347,14 +369,23 @@ func (s *simulation) result() wire.QueuePlan {
 	s.told()
 	span := s.end - s.warm
 	r := wire.QueuePlan{Question: s.QueueQuestion, Arrived: s.arrived, Started: s.started, Waiting: s.depth, Deepest: s.deepest,
-		Load:        s.Rate / float64(s.Batch) * s.meanEvent() / float64(s.Workers),
-		Utilization: s.busyTime / span / float64(s.Workers), Depth: s.depthTime / span, Wait: s.all.summary(), Series: s.series}
+		Load:        s.Rate / float64(s.Batch) * s.meanEvent() / float64(s.there),
+		Utilization: s.busyTime / s.thereTime, Depth: s.depthTime / span, Wait: s.all.summary(), Series: s.series}
 	if s.events > 0 {
 		r.Batch = float64(s.started) / float64(s.events)
+	}
+	// The mean of each stretch says how right that of all is only where they differ by chance: not by when bursts or workers come, and not since the
+	// queue grows.
+	steady := s.AtOnce == 0 && r.Load < 1-slack && !grows(s.QueueQuestion)
+	if !steady {
+		r.Wait.Within = 0
 	}
 	for rank := range s.waits {
 		if s.Shares[rank] > 0 && s.waits[rank].n > 0 {
 			r.Ranks[rank] = s.waits[rank].summary()
+			if !steady {
+				r.Ranks[rank].Within = 0
+			}
 		}
 	}
 	width := s.end / points

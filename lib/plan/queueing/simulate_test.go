@@ -183,7 +183,8 @@ func TestWorkersThatComeByHand(t *testing.T) {
 	if r.Started != 30 || math.Abs(r.Wait.Max-8) > 1e-9 || math.Abs(r.Wait.Mean-want) > 1e-9 || r.Theory != nil {
 		t.Errorf("%d started, wait %g at most and %g on average, want 8 and %g", r.Started, r.Wait.Max, r.Wait.Mean, want)
 	}
-	near(t, "utilization of all there will be", r.Utilization, 30.0/4/60, 1e-9)
+	near(t, "utilization of those that are there", r.Utilization, 30.0/(1+2+3+57*4), 1e-9)
+	near(t, "load upon those that are there at the end", r.Load, 0.5/4, 1e-9)
 	// Of the 240 stretches of a quarter of a second, who starts in the 5th has waited for a second, and in the 33rd for 8.
 	for i, want := range map[int][4]float64{0: {1, 1, 4, 0}, 4: {2, 2, 8, 1}, 32: {4, 4, 16, 8}} {
 		p := r.Series[i]
@@ -194,11 +195,12 @@ func TestWorkersThatComeByHand(t *testing.T) {
 	if p := r.Series[1]; p.P50 != nil || p.P99 != nil || p.Throughput != 0 {
 		t.Errorf("nothing starts between two seconds: %+v", p)
 	}
-	c.Grow = 0
-	if r := simulated(t, c); math.Abs(r.Wait.Max-29) > 1e-9 {
-		t.Errorf("one worker, and nobody comes: the last waits %g s, want 29", r.Wait.Max)
-	}
-	c.From = 4
+	// Of a thousand, 11 have come by the end: nothing is divided by the others.
+	c.Workers, c.Grow = 1000, 10
+	some := simulated(t, c)
+	near(t, "load upon ten", some.Load, 0.5/10, 1e-9)
+	near(t, "utilization of few", some.Utilization, 30.0/(6*(1+2+3+4+5+6+7+8+9+10)), 1e-9)
+	c.Workers, c.From, c.Grow = 4, 4, 0
 	if r := simulated(t, c); math.Abs(r.Wait.Max-7) > 1e-9 {
 		t.Errorf("all are there: the last waits %g s, want 7", r.Wait.Max)
 	}
@@ -295,6 +297,7 @@ func TestBadInputNamesItsField(t *testing.T) {
 		"workers":      func(c *wire.QueueQuestion) { c.Workers = 0 },
 		"from":         func(c *wire.QueueQuestion) { c.From = 6 },
 		"grow":         func(c *wire.QueueQuestion) { c.Grow = 1 },
+		"grow ":        func(c *wire.QueueQuestion) { c.From = 4 },
 		"batch":        func(c *wire.QueueQuestion) { c.Batch = 11 },
 		"arrivals":     func(c *wire.QueueQuestion) { c.Rate = math.NaN() },
 		"at_once":      func(c *wire.QueueQuestion) { c.AtOnce = 1.2 },
@@ -303,14 +306,16 @@ func TestBadInputNamesItsField(t *testing.T) {
 		"p99": func(c *wire.QueueQuestion) {
 			c.Service = wire.QueueService{Kind: queueing.Lognormal, Mean: second, P99: 20 * second}
 		},
-		"high": func(c *wire.QueueQuestion) { c.Shares = [3]float64{0.7, 0, 0.4} },
-		"for":  func(c *wire.QueueQuestion) { c.Rate = 1e6 },
-		"warm": func(c *wire.QueueQuestion) { c.Warm = &c.For },
+		"high":  func(c *wire.QueueQuestion) { c.Shares = [3]float64{0.7, 0, 0.4} },
+		"high ": func(c *wire.QueueQuestion) { c.Shares = [3]float64{-0.1, 0, 1} },
+		"low":   func(c *wire.QueueQuestion) { c.Shares = [3]float64{0.7, 0, 1.4} },
+		"for":   func(c *wire.QueueQuestion) { c.Rate = 1e6 },
+		"warm":  func(c *wire.QueueQuestion) { c.Warm = &c.For },
 	} {
 		c := good
 		spoil(&c)
 		_, err := queueing.Simulate(t.Context(), c, queueing.Most)
-		if wrong := invalid.All(err); len(wrong) != 1 || wrong[0].Field != field || wrong[0].Want == "" {
+		if wrong := invalid.All(err); len(wrong) != 1 || wrong[0].Field != strings.TrimSpace(field) || wrong[0].Want == "" {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
@@ -328,8 +333,8 @@ func TestNoMoreArriveThanAreAllowed(t *testing.T) {
 		{1000, 1, 33*time.Minute + time.Second, "for", "33m0s at the most"},
 		{1000, 0.5, 33*time.Minute + 30*time.Second, "for", "33m0s at the most"},
 		{1000, 0.1, 40 * time.Minute, "for", "33m15s at the most"}, // 33 minutes, and what comes of the next one behind its burst
-		{10_000_000, 1, time.Second, "arrivals", "at most 33333 a second"},
-		{10_000_000, 0, time.Second, "arrivals", "at most 2000000 a second"},
+		{10_000_000, 1, time.Second, "arrivals", "at most 33333 a second, or fewer of a minute's runs at once"},
+		{10_000_000, 0, time.Second, "arrivals", "at most 2000000 a second: more"},
 	} {
 		q := wire.QueueQuestion{Workers: 1_000_000, Rate: c.rate, AtOnce: c.atOnce, For: schedule.Duration(c.span)}
 		_, err := queueing.Bounded{}.Queue(t.Context(), q)
@@ -337,6 +342,9 @@ func TestNoMoreArriveThanAreAllowed(t *testing.T) {
 		if len(wrong) != 1 || wrong[0].Field != c.field || !strings.Contains(wrong[0].Want, c.says) {
 			t.Errorf("%g a second, %g at once, for %s: %v", c.rate, c.atOnce, c.span, err)
 			continue
+		}
+		if strings.Contains(wrong[0].Got, "e+") {
+			t.Errorf("got %s", wrong[0].Got)
 		}
 		if c.field == "for" {
 			longest, _, _ := strings.Cut(wrong[0].Want, " ")
@@ -362,8 +370,61 @@ func TestWhatIsLeftOutHasItsDefault(t *testing.T) {
 	if again := simulated(t, r.Question); !reflect.DeepEqual(again, r) {
 		t.Error("the question that was answered has another answer")
 	}
-	if bursts := simulated(t, wire.QueueQuestion{Workers: 50, Rate: 20, AtOnce: 1}); *bursts.Question.Warm != 0 {
-		t.Errorf("of bursts alone %s is not counted", bursts.Question.Warm)
+	if r := simulated(t, wire.QueueQuestion{Workers: 50, Rate: 20, Shares: [3]float64{0.9, 0, 0.1}}); r.Question.Shares[1] != 0 {
+		t.Errorf("%g of the runs are normal", r.Question.Shares[1])
+	}
+}
+
+// TestOfABurstAllIsCountedOrNone: a warm-up that cut a minute in two would leave out the runs of its burst, and keep the work.
+func TestOfABurstAllIsCountedOrNone(t *testing.T) {
+	for _, c := range []struct {
+		span time.Duration
+		warm time.Duration
+	}{{time.Minute, 0}, {5 * time.Minute, 0}, {9*time.Minute + 59*time.Second, 0}, {10 * time.Minute, time.Minute}, {29 * time.Minute, 2 * time.Minute}} {
+		q := wire.QueueQuestion{Workers: 60, Rate: 200, AtOnce: 0.95, For: schedule.Duration(c.span)}
+		r := simulated(t, q)
+		if got := r.Question.Warm.Std(); got != c.warm {
+			t.Errorf("of %s, %s is warm-up, want %s", c.span, got, c.warm)
+		}
+		if c.warm == 0 && r.Arrived != r.Wait.Runs+r.Waiting {
+			t.Errorf("of %s, %d runs came, and %d are counted", c.span, r.Arrived, r.Wait.Runs)
+		}
+		if r.Waiting == 0 { // where bursts are gone by the end, none is cut there either
+			near(t, "depth by Little's law", r.Depth, float64(r.Wait.Runs)/(c.span-c.warm).Seconds()*r.Wait.Mean, 0.001)
+		}
+	}
+	if r := simulated(t, wire.QueueQuestion{Workers: 100, Rate: 10, AtOnce: 0.95, For: 60 * second}); r.Arrived != r.Wait.Runs {
+		t.Errorf("%d runs came in a minute, and %d are counted", r.Arrived, r.Wait.Runs)
+	}
+}
+
+// TestTheMeanIsSaidToBeRightWhereChanceAloneMovesIt: not where bursts, workers that come, or a queue that grows do.
+func TestTheMeanIsSaidToBeRightWhereChanceAloneMovesIt(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*wire.QueueQuestion)
+		said   bool
+	}{
+		"steady":            {func(*wire.QueueQuestion) {}, true},
+		"all from":          {func(c *wire.QueueQuestion) { c.From = 5 }, true},
+		"bursts":            {func(c *wire.QueueQuestion) { c.AtOnce = 0.1 }, false},
+		"full":              {func(c *wire.QueueQuestion) { c.Rate = 5 }, false},
+		"too few":           {func(c *wire.QueueQuestion) { c.Rate = 6 }, false},
+		"workers that come": {func(c *wire.QueueQuestion) { c.From, c.Grow = 4, 60 }, false},
+	} {
+		q := wire.QueueQuestion{Workers: 5, Rate: 4.5, Service: wire.QueueService{Kind: queueing.Exponential, Mean: second}, Shares: [3]float64{0: 0.5}, For: 3600 * second}
+		c.change(&q)
+		r := simulated(t, q)
+		if r.Wait.Within > 0 != c.said || r.Ranks[0].Within > 0 != c.said || r.Ranks[1].Within > 0 != c.said {
+			t.Errorf("%s: right to %g, %g and %g", what, r.Wait.Within, r.Ranks[0].Within, r.Ranks[1].Within)
+		}
+	}
+}
+
+// TestAFullQueueHasNoTheory: 57 workers for 57 s of work a second, whichever way the product is rounded.
+func TestAFullQueueHasNoTheory(t *testing.T) {
+	c := wire.QueueQuestion{Workers: 57, Batch: 1, Rate: 100, Service: wire.QueueService{Kind: queueing.Constant, Mean: schedule.Duration(570 * time.Millisecond)}}
+	if theory, ok := queueing.TheoryOf(c); ok {
+		t.Errorf("%+v", theory)
 	}
 }
 

@@ -21,11 +21,11 @@ func ErlangC(workers int, load float64) float64 {
 	return blocked / (1 - used*(1-blocked))
 }
 
-// TheoryOf gives it for a stable queue with Poisson arrivals whose workers take one run at once; false for others.
+// TheoryOf gives what is true of it in the long run, for a stable queue with Poisson arrivals whose workers take one run at once; false for others.
 func TheoryOf(c wire.QueueQuestion) (wire.QueueTheory, bool) {
 	mean := c.Service.Mean.Std().Seconds()
 	load := c.Rate * mean
-	if c.AtOnce > 0 || c.Batch > 1 || c.From > 0 && c.From < c.Workers || load >= float64(c.Workers) {
+	if c.AtOnce > 0 || c.Batch > 1 || grows(c) || load >= float64(c.Workers)*(1-slack) {
 		return wire.QueueTheory{}, false
 	}
 	scv := variation(c.Service)
