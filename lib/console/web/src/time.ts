@@ -132,11 +132,11 @@ export function parse(text: string | undefined): number {
 
 /** every is a duration of the API, such as 1h30m, in ms; NaN for what is none. */
 export function length(text: string): number {
-  const units: Record<string, number> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
+  const units: Record<string, number> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1, µs: 1e-3 }
   let sum = 0
   let rest = text
   while (rest) {
-    const part = /^(\d+(?:\.\d+)?)(ms|[dhms])/.exec(rest)
+    const part = /^(\d+(?:\.\d+)?)(ms|µs|[dhms])/.exec(rest)
     if (!part) return NaN
     sum += Number(part[1]) * (units[part[2] ?? ''] ?? NaN)
     rest = rest.slice(part[0].length)

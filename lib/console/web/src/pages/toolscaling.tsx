@@ -24,7 +24,18 @@ interface Point {
   wait_p99?: number
 }
 
+interface Wait {
+  runs: number
+  mean: number
+  share_that_waits_not: number
+  p50: number
+  p90: number
+  p99: number
+  max: number
+}
+
 interface Answer {
+  mean_batch: number
   config: { workers: number; from: number; for: string; warm: string; rate: number; at_once: number; batch: number }
   arrived: number
   started: number
@@ -33,7 +44,8 @@ interface Answer {
   utilization: number
   mean_depth: number
   deepest: number
-  wait: { runs: number; mean: number; share_that_waits_not: number; p50: number; p90: number; p99: number; max: number }
+  wait: Wait
+  by_priority: Wait[]
   theory?: { name: string; exact: boolean; utilization: number; share_that_waits: number; mean_wait_seconds: number; mean_depth: number }
   series: Point[]
 }
@@ -52,8 +64,8 @@ const whole = [...new Set(decades(1, 10_000).map(Math.round))]
 // The address names what the API does, and what stands here is what the API takes where it says nothing; but for the first two, which it must be told.
 const dials = [
   { name: 'workers', label: 'Workers', usual: '50', stops: texts(whole) },
-  { name: 'arrivals', label: 'Runs that come, a second', usual: '200', stops: texts(decades(0.1, 10_000)) },
-  { name: 'duration', label: 'A run takes, on average', usual: '200ms', stops: durations },
+  { name: 'arrivals', label: 'Arrivals, runs/s', usual: '200', stops: texts(decades(0.1, 10_000)) },
+  { name: 'duration', label: 'Mean duration', usual: '200ms', stops: durations },
   { name: 'at_once', label: 'Share at each full minute', usual: '0', stops: texts(Array.from({ length: 21 }, (_, i) => Number((i * 0.05).toFixed(2)))) },
   { name: 'batch', label: 'Runs a worker takes at once', usual: '1', stops: texts(Array.from({ length: 10 }, (_, i) => i + 1)) },
   { name: 'from', label: 'Workers at first, 0 for all', usual: '0', stops: texts([0, ...whole]) },
@@ -63,13 +75,14 @@ const dials = [
 const others = [
   { name: 'high', label: 'Share of high priority', usual: '0' },
   { name: 'low', label: 'Share of low priority', usual: '0' },
-  { name: 'warm', label: 'Not counted at first', usual: '' },
+  { name: 'warm', label: 'Warm-up, not counted', usual: '' },
   { name: 'seed', label: 'Seed', usual: '1' },
 ]
-const kinds = { constant: 'all alike', exponential: 'exponential', lognormal: 'lognormal, with a p99' }
+const kinds = { constant: 'constant', exponential: 'exponential', lognormal: 'lognormal, with a p99' }
 
-const time = (seconds: number | undefined) => (seconds === undefined ? '–' : span(seconds * 1000))
-const count = (n: number) => n.toLocaleString('en', n < 100 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 0 })
+/** time writes seconds; what is less than a millisecond has three digits. Less than a tenth of a microsecond is no wait. */
+const time = (seconds: number | undefined) => (seconds === undefined ? '–' : seconds >= 1e-7 && seconds < 1e-3 ? Number((seconds * 1e6).toPrecision(3)) + ' µs' : span(seconds * 1000))
+const count = (n: number) => (n < 1e-6 ? 0 : n).toLocaleString('en', n < 100 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 0 })
 const percent = (share: number) => (share * 100).toFixed(1).replace(/\.0$/, '') + ' %'
 
 export function Scaling() {
@@ -77,14 +90,13 @@ export function Scaling() {
   const given = Object.fromEntries([...dials, ...others].map((f) => [f.name, query.value.get(f.name) ?? (f.name === 'workers' || f.name === 'arrivals' ? f.usual : undefined)]))
   const question = { ...given, distribution: query.value.get('distribution') ?? undefined, p99: query.value.get('p99') ?? undefined }
   const got = useAsked('queue ' + JSON.stringify(question), async (stop) => (await get<Answer>('/plan/queue', question, stop)).data)
-  const shown = got.error ? undefined : got.data
+  const shown = got.data
+  useFollowing(kind)
   const flags = Object.entries(question).filter(([, value]) => value !== undefined).map(([name, value = '']) => ` --${name.replace('_', '-')} ${quoted(value)}`)
   return (
     <>
       <div class="dials">
-        {dials.map((d) => (
-          <Dial key={d.name} {...d} />
-        ))}
+        {dials.map((d) => (d.name !== 'grow' || asked('from', '0') !== '0' || query.value.has('grow')) && <Dial key={d.name} {...d} />)}
         <div class="dial">
           <label>
             <span>Durations are</span>
@@ -111,7 +123,7 @@ export function Scaling() {
       <Absent error={got.error} />
       {!got.data && pending(got.error) && <Waiting lines={8} />}
       {shown && (
-        <div class="page" aria-busy={got.old}>
+        <div class={got.error ? 'page old' : 'page'} aria-busy={got.old}>
           <Verdict of={shown} />
           <Over of={shown} />
           <Numbers of={shown} />
@@ -129,6 +141,35 @@ export function Scaling() {
 function distribute(kind: string) {
   const mean = length(asked('duration', '200ms'))
   filter({ distribution: kind === 'constant' ? undefined : kind, p99: kind === 'lognormal' ? Math.round((mean || 200) * 5) + 'ms' : undefined }, true)
+}
+
+/** useFollowing changes what goes with what was changed. The p99 stays as many times as long as the mean, so that no duration that a slider has is
+ * refused; and an instant is one of the time that it was chosen in. */
+function useFollowing(kind: string) {
+  const mean = length(asked('duration', '200ms'))
+  const p99 = length(asked('p99', ''))
+  const long = asked('for', '10m')
+  const before = useRef({ mean, p99, long })
+  useEffect(() => {
+    const was = before.current
+    const changes: Record<string, string | undefined> = {}
+    if (long !== was.long) changes.at = undefined
+    let next = p99
+    if (kind === 'lognormal' && mean > 0 && mean !== was.mean && p99 > 0 && p99 === was.p99) {
+      changes.p99 = Number(((p99 * mean) / was.mean).toPrecision(6)) + 'ms'
+      next = length(changes.p99)
+    }
+    // While one is typed it may be no duration: what it was before is what the other goes by.
+    before.current = { mean: mean > 0 ? mean : was.mean, p99: next, long }
+    if (Object.keys(changes).length > 0) filter(changes, true)
+  }, [kind, mean, p99, long])
+}
+
+/** choose puts a value into the address. Workers that are not there at first come as functions of a queue do, unless it is said how. */
+function choose(name: string, value: string, usual: string) {
+  if (name !== 'from') return say(name, value, usual)
+  const all = value === '' || value === usual
+  filter({ from: all ? undefined : value, grow: all ? undefined : query.value.get('grow') ?? '300' }, true)
 }
 
 /** amount is a number or a duration, to compare it with others of its kind. */
@@ -149,12 +190,12 @@ function Dial({ name, label, usual, stops }: { name: string; label: string; usua
     timer.current ||= setTimeout(() => {
       timer.current = 0
       setDragged(undefined)
-      say(name, stops[last.current] ?? usual, usual)
+      choose(name, stops[last.current] ?? usual, usual)
     }, 100)
   }
   return (
     <div class="dial">
-      <Field name={name} label={label} usual={usual} />
+      <Field name={name} label={label} usual={usual} follow={(event) => name === 'from' && event.type === 'input' && choose(name, event.currentTarget.value, usual)} />
       <input type="range" aria-label={label} min="0" max={stops.length - 1} value={dragged ?? near} aria-valuetext={dragged === undefined ? value : stops[dragged]} onInput={(event) => drag(Number(event.currentTarget.value))} />
     </div>
   )
@@ -167,6 +208,7 @@ function Verdict({ of }: { of: Answer }) {
       <strong>
         {load > 1 + 1e-9 ? `Too few workers: ${percent(load)} of what they can do comes in, so the queue grows for as long as it lasts.` :
           load > 1 - 1e-9 ? 'No worker to spare: as much comes in as they can do, so a queue that has grown does not become shorter.' :
+            wait.runs === 0 ? 'No run started in the counted time.' :
             `Workers are ${percent(of.utilization)} busy. Half of the runs wait no longer than ${time(wait.p50)}, and 99 of 100 no longer than ${time(wait.p99)}.`}
       </strong>{' '}
       <span class="fine">
@@ -186,14 +228,16 @@ function Over({ of }: { of: Answer }) {
   const bins = all.length
   const end = length(of.config.for) / 1000
   const rest = all.findLastIndex((p) => p.at <= Number(query.value.get('at') ?? NaN))
-  const [at, setAt] = useState(rest)
+  // Where it is while it plays or is dragged; else it is where the address says.
+  const [moving, setMoving] = useState<number>()
+  const at = Math.min(moving ?? rest, bins - 1)
   const [playing, setPlaying] = useState(false)
   const mark = (n: number) => filter({ at: all[n] ? String(all[n].at) : undefined }, true)
   const one = all[at]
   useEffect(() => {
     if (!playing) return
     // Whoever wants less motion gets a step a second, each of a twelfth of the time.
-    const timer = setInterval(() => setAt((n) => Math.min(bins - 1, n + (calm.matches ? bins / 12 : 1))), calm.matches ? 1000 : frame)
+    const timer = setInterval(() => setMoving((n = 0) => Math.min(bins - 1, n + (calm.matches ? bins / 12 : 1))), calm.matches ? 1000 : frame)
     return () => clearInterval(timer)
   }, [playing, bins])
   useEffect(() => {
@@ -201,12 +245,12 @@ function Over({ of }: { of: Answer }) {
   }, [playing, at, bins])
   const stop = (n: number) => {
     setPlaying(false)
-    setAt(n)
+    setMoving(undefined)
     mark(n)
   }
   const play = () => {
     if (playing) return stop(at)
-    if (at < 0 || at === bins - 1) setAt(0)
+    setMoving(at < 0 || at === bins - 1 ? 0 : at)
     setPlaying(true)
   }
   const told = one ? `at ${time(one.at)}: ${count(one.mean_depth)} wait, ${count(one.busy)} of ${count(one.workers)} workers busy, ${count(one.throughput)} runs a second start; waited ${time(one.wait_p50)} (p50), ${time(one.wait_p99)} (p99)` : ''
@@ -222,22 +266,31 @@ function Over({ of }: { of: Answer }) {
         </button>
         <span class="fine instant">{told || 'Play, or choose an instant in the charts.'}</span>
       </header>
-      <div class="stack" role="slider" tabIndex={0} aria-label="Instant" aria-valuemin={0} aria-valuemax={bins - 1} aria-valuenow={Math.max(0, at)} aria-valuetext={told || 'none chosen'}
-        onKeyDown={(event) => {
-          const next = event.key === 'Escape' ? -1 : moved(event, at, bins)
-          if (next === undefined) return
-          stop(next)
-          event.preventDefault()
+      <div class="stack"
+        onPointerDown={(event) => {
+          if (event.button !== 0) return
+          event.currentTarget.setPointerCapture(event.pointerId)
+          setPlaying(false)
+          setMoving(place(event, bins))
         }}
-        onPointerDown={(event) => event.button === 0 && (setPlaying(false), setAt(place(event, bins)))}
-        onPointerMove={(event) => event.buttons === 1 && setAt(place(event, bins))}
-        onPointerUp={(event) => stop(place(event, bins))}>
-        <Lines {...under} name="Runs that wait" lines={[['p50', 'on average', all.map((p) => p.mean_depth)], ['p99', 'at most', all.map((p) => p.deepest)]]} said={count} />
+        onPointerMove={(event) => event.currentTarget.hasPointerCapture(event.pointerId) && setMoving(place(event, bins))}
+        onPointerUp={(event) => event.button === 0 && event.currentTarget.hasPointerCapture(event.pointerId) && stop(place(event, bins))}
+        onPointerCancel={() => setMoving(undefined)}>
+        <Lines {...under} name="Depth" lines={[['p50', 'on average', all.map((p) => p.mean_depth)], ['p99', 'at most', all.map((p) => p.deepest)]]} said={count} />
         <Lines {...under} name="Workers" lines={[['p50', 'busy', all.map((p) => p.busy)], ['taken', 'there', all.map((p) => p.workers)]]} said={count} most={workers}>
           {one ? percent(one.busy / one.workers) : percent(of.utilization)} busy
         </Lines>
-        <Lines {...under} name="Runs that start, a second" lines={[['p50', '', all.map((p) => p.throughput)]]} said={count} />
-        <Lines {...under} name="Waited, those that start" lines={[['p50', 'p50', all.map((p) => p.wait_p50 && p.wait_p50 * 1000)], ['p99', 'p99', all.map((p) => p.wait_p99 && p.wait_p99 * 1000)]]} said={span} />
+        <Lines {...under} name="Throughput, runs/s" lines={[['p50', '', all.map((p) => p.throughput)]]} said={count} />
+        <Lines {...under} name="Wait of those that start" lines={[['p50', 'p50', all.map((p) => p.wait_p50)], ['p99', 'p99', all.map((p) => p.wait_p99)]]} said={time} />
+        <div class="track" role="slider" tabIndex={0} aria-label="Instant" aria-valuemin={0} aria-valuemax={bins - 1} aria-valuenow={Math.max(0, at)} aria-valuetext={told || 'none chosen'}
+          onKeyDown={(event) => {
+            const up = { ArrowUp: 1, ArrowDown: -1 }[event.key]
+            const next = event.key === 'Escape' ? -1 : up ? Math.max(0, Math.min(bins - 1, at + up)) : moved(event, at, bins)
+            if (next === undefined) return
+            stop(next)
+            event.preventDefault()
+          }}
+        />
         <div class="axis" aria-hidden="true">
           <span>0</span>
           <span>{time(end / 2)}</span>
@@ -251,8 +304,11 @@ function Over({ of }: { of: Answer }) {
   )
 }
 
+/** topOf is a round number that no value exceeds; 1 where all are 0. Those below 1 have one too, down to a millionth. */
+const topOf = (most: number) => (most <= 0 ? 1 : most < 1 ? nice(most * 1e6) / 1e6 : nice(most))
+
 function Lines({ name, lines, said, most, children, ...under }: Under & { name: string; lines: [string, string, (number | undefined)[]][]; said: (n: number) => string; most?: number; children?: ComponentChildren }) {
-  const top = most ?? nice(Math.max(...lines.flatMap(([, , values]) => values.map((v) => v ?? 0)), 1))
+  const top = most ?? topOf(Math.max(...lines.flatMap(([, , values]) => values.map((v) => v ?? 0))))
   return (
     <figure class="chart">
       <figcaption>
@@ -284,7 +340,7 @@ function Series({ all }: { all: Point[] }) {
     <table>
       <thead>
         <tr>
-          {['From', 'Wait, average', 'at most', 'Busy', 'Workers', 'Start a second', 'Waited, p50', 'p99'].map((h) => (
+          {['From', 'Depth', 'at most', 'Busy', 'Workers', 'Throughput', 'Wait, p50', 'p99'].map((h) => (
             <th scope="col" class="num" key={h}>
               {h}
             </th>
@@ -308,16 +364,20 @@ function Series({ all }: { all: Point[] }) {
 
 function Numbers({ of }: { of: Answer }) {
   const { wait, theory } = of
+  const waited = (n: number) => (wait.runs ? time(n) : '–')
+  const ranks = of.by_priority.filter((w) => w.runs > 0).length
   const rows: [string, string, string?][] = [
     ['Workers that are busy', percent(of.utilization), theory && percent(theory.utilization)],
-    ['Runs that wait at all', percent(1 - wait.share_that_waits_not), theory && percent(theory.share_that_waits)],
-    ['Mean wait', time(wait.mean), theory && time(theory.mean_wait_seconds)],
+    ['Runs that wait at all', wait.runs ? percent(1 - wait.share_that_waits_not) : '–', theory && percent(theory.share_that_waits)],
+    ['Mean wait', waited(wait.mean), theory && time(theory.mean_wait_seconds)],
     ['Depth, on average', count(of.mean_depth), theory && count(theory.mean_depth)],
     ['Deepest', count(of.deepest)],
-    ['Wait, p50', time(wait.p50)],
-    ['p90', time(wait.p90)],
-    ['p99', time(wait.p99)],
-    ['longest', time(wait.max)],
+    ['Wait, p50', waited(wait.p50)],
+    ['p90', waited(wait.p90)],
+    ['p99', waited(wait.p99)],
+    ['longest', waited(wait.max)],
+    ...(ranks > 1 ? of.by_priority.flatMap((w, i): [string, string][] => (w.runs ? [[`Mean wait, ${['high', 'normal', 'low'][i]} priority`, time(w.mean)], ['p99', time(w.p99)]] : [])) : []),
+    ...(of.config.batch > 1 ? [['Mean batch', count(of.mean_batch)] as [string, string]] : []),
   ]
   return (
     <section aria-labelledby="in-all">
@@ -325,18 +385,18 @@ function Numbers({ of }: { of: Answer }) {
       <table class="sums">
         <thead>
           <tr>
-            <th scope="col">{of.config.warm === '0s' ? 'Of the whole time' : `Without the first ${of.config.warm}`}</th>
+            <th scope="col">{of.config.warm === '0s' ? 'Of the whole time' : `Without a warm-up of ${of.config.warm}`}</th>
             <th scope="col" class="num">
               Simulated
             </th>
             <th scope="col" class="num">
-              {theory ? `Theory: ${theory.name}, ${theory.exact ? 'exact' : 'an approximation'}` : 'Theory'}
+              {theory ? `Theory, in the long run: ${theory.name}, ${theory.exact ? 'exact' : 'an approximation'}` : 'Theory'}
             </th>
           </tr>
         </thead>
         <tbody>
-          {rows.map(([name, simulated, said]) => (
-            <tr key={name}>
+          {rows.map(([name, simulated, said], i) => (
+            <tr key={i}>
               <th scope="row">{name}</th>
               <td class="num">{simulated}</td>
               <td class="num">{said ?? '–'}</td>
@@ -379,7 +439,7 @@ function Own() {
   const taken = { arrivals: String(Number(rate.toPrecision(3))), duration: mean + 'ms', distribution: lognormal ? 'lognormal' : undefined, p99: lognormal ? p99 + 'ms' : undefined, for: long, at: undefined }
   return (
     <p class="fine own">
-      This server’s busiest hour of the last week began at {instant(parse(busiest.at), now.value, zone, false)} {short(zone)}: {attempts(busiest).toLocaleString('en')} attempts, which took {span(mean)} on average
+      Your busiest hour of the last week began at {instant(parse(busiest.at), now.value, zone, false)} {short(zone)}: {attempts(busiest).toLocaleString('en')} attempts; the last attempts took {span(mean)} on average
       {lognormal && ` (p99 ${span(p99)})`}. <a href={withQuery(to('tools', 'scaling') + '?' + query.value.toString(), taken)}>Take these numbers</a>
     </p>
   )
