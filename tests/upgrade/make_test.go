@@ -89,7 +89,7 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 	l.put("slow-once", 0, func(d *job.Definition) { d.Guarantee, d.Timeout = job.AtMostOnce, schedule.Duration(2*time.Second) })
 	l.put("tell", 0)
 	l.put("dead", 0, func(d *job.Definition) {
-		d.Retry.MaxAttempts, d.On.Failed, d.On.Recovered = 1, &job.Callback{Job: "tell"}, &job.Callback{Job: "tell"}
+		d.Retry.MaxAttempts, d.PauseAfter, d.On.Failed, d.On.Recovered = 1, 5, &job.Callback{Job: "tell"}, &job.Callback{Job: "tell"}
 	})
 	l.put("retrying", 0, func(d *job.Definition) {
 		d.Retry = job.Retry{MaxAttempts: 9, Initial: schedule.Duration(24 * time.Hour), Max: schedule.Duration(48 * time.Hour)}
