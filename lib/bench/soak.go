@@ -204,8 +204,10 @@ func (m *soaking) work(ctx context.Context, report *SoakReport) (err error) {
 	return r.rest()
 }
 
-// putBounded stores so many schedules that fire each second of a span, one after the other.
+// putBounded stores so many schedules that fire each second of a span, one after the other. What a machine misses that stands still for seconds is
+// made up for: it is late, and not lost.
 func (r *rig) putBounded(ctx context.Context, def job.Definition, n int, from, to time.Time) error {
+	def.CatchUp.Mode = job.CatchUpAll
 	for first := 0; first < n; first += maxBatch {
 		wanted := make([]control.Wanted, min(maxBatch, n-first))
 		for i := range wanted {
