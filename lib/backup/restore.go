@@ -245,6 +245,9 @@ func (c *copier) watched(item store.Item, r run.Run) ([]store.Item, error) {
 	case r.Heads(): // its time may be over before the regular check
 		wake = timer.NewCheck(r.Tenant, r.ID, c.now+soon)
 	}
+	if r.EndBy != 0 && r.EndBy < wake.Wake {
+		wake = timer.NewCheck(r.Tenant, r.ID, max(r.EndBy, c.now+soon))
+	}
 	op, err := wake.Put(c.NewID())
 	return []store.Item{item, itemOf(1, op)}, err
 }

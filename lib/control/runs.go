@@ -303,7 +303,7 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, how reop
 		if spec := j.Def.Schedule; spec != nil && !id.OnDemand() {
 			from = max(now, id.Nominal+spec.Jitter.Std().Milliseconds()) // it may still be in its jitter
 		}
-		next = next.Lasting(from, j.Def.Lasts())
+		next = next.Lasting(from, j.Def.Times())
 		if next.Payload, err = s.renewPayload(ctx, j, r, now); err != nil {
 			return r, nil, err
 		}

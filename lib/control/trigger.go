@@ -307,7 +307,7 @@ func (s *Service) mark(ctx context.Context, o *order) error {
 	direct := o.direct && (!j.Def.Paused || o.Run.IgnorePause)
 	if direct {
 		o.Run.State = run.Queued
-		o.Run = o.Run.Lasting(o.Run.ID.Nominal, j.Def.Lasts())
+		o.Run = o.Run.Lasting(o.Run.ID.Nominal, j.Def.Times())
 	}
 	if direct || mistaken {
 		o.Run.Generation = j.Generation

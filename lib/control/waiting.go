@@ -279,6 +279,9 @@ func (s Standing) Why() []Waiting {
 	if last := len(why) - 1; last >= 0 && !by.IsZero() {
 		why[last].Text += fmt.Sprintf(" It is skipped where it has not started by %s.", by.Format(time.RFC3339))
 	}
+	if last := len(why) - 1; last >= 0 && s.Run.EndBy != 0 && s.Run.State != run.Scheduled {
+		why[last].Text += fmt.Sprintf(" It is stopped where it has not ended by %s.", time.UnixMilli(s.Run.EndBy).UTC().Format(time.RFC3339))
+	}
 	return why
 }
 
@@ -289,7 +292,7 @@ func (s Standing) startBy() time.Time {
 	case run.Queued:
 		by = s.Run.StartBy
 	case run.Scheduled:
-		by = s.Run.TimeToStart(s.Def.Lasts())
+		by = s.Run.Timed(s.Def.Times()).StartBy
 	}
 	if by == 0 {
 		return time.Time{}

@@ -162,7 +162,7 @@ func (d *Dispatcher) callNow(ctx context.Context, calls []run.Run) error {
 			continue
 		}
 		call.State, call.Generation, call.Priority = run.Queued, j.Generation, j.Def.Priority
-		call = call.Lasting(call.ID.Nominal, j.Def.Lasts())
+		call = call.Lasting(call.ID.Nominal, j.Def.Times())
 		op, err := call.Item(d.NewID())
 		if err != nil {
 			return err

@@ -132,7 +132,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	var requests, waiting, gone, late []run.Run
 	crowds := map[lane]bool{}
 	for _, r := range open {
-		if r.Expired(now) {
+		if r.TooLate(now) {
 			late = append(late, r)
 			continue
 		}
@@ -155,7 +155,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			continue
 		}
 		switch {
-		case r.Cancel && lost(err): // it ends when its lease has, by no more than its record
+		case (r.Cancel || r.PastDeadline(now)) && lost(err): // it ends when its lease has, or its worker has stopped, by no more than its record
 			edition = &job.Edition{}
 		case Unreadable(err):
 			d.TellUnreadable(ctx, r, err)
@@ -192,6 +192,18 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 					send = append(send, Outgoing{Run: ended, Queue: edition.Def.Queue})
 				} else if ended.Placed || ended.ID.IsStep() {
 					gone = append(gone, ended)
+				}
+			} else if r.PastDeadline(now) {
+				// Durable with the write: its worker finds the word at its next heartbeat. A crash before it leaves it to the next check.
+				stopped, err := d.PutRun(ctx, r.StopAtDeadline(now, edition.Def.Kept()), edition.Def.On, now)
+				if store.AsConflict(err) != nil {
+					continue // renewed or finished meanwhile: the next check looks again
+				}
+				if err != nil {
+					return repairs, err
+				}
+				if d.Cancelled != nil {
+					d.Cancelled(stopped.Tenant, stopped.ID)
 				}
 			} else if dead != nil {
 				// Its worker lives elsewhere, and its message went with the queue: another looks at it when the lease is over.

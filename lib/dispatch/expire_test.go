@@ -1,13 +1,16 @@
 package dispatch_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
@@ -199,5 +202,106 @@ func TestG2_WhoWasLetInAndIsTooLateMakesRoom(t *testing.T) {
 	g.sound(runs)
 	if _, err := g.Expire(t.Context(), runs[0]); store.AsConflict(err) == nil {
 		t.Errorf("a second end: %v", err)
+	}
+}
+
+// A check stops what has not ended by its deadline, wherever it stands, and comes when that is so. A worker is told, once.
+func TestACheckStopsWhatIsPastItsDeadline(t *testing.T) {
+	g := newGated(t)
+	def := queueing(1)
+	g.define(def)
+	due := func(n int) run.Run {
+		return g.put(n, func(r run.Run) run.Run { r.EndBy = r.ID.Nominal + 40*time.Minute.Milliseconds(); return r })
+	}
+	runs := []run.Run{due(0), due(1), g.put(2, nil)}
+	for _, r := range runs {
+		g.enters(def, r)
+	}
+	g.begins(runs[0])
+	var told []run.ID
+	g.Cancelled = func(_ string, id run.ID) { told = append(told, id) }
+	check := func() {
+		t.Helper()
+		now := g.now.UnixMilli()
+		if _, err := g.Check(t.Context(), 1, dispatch.Bounds{Now: now, Horizon: now, Reach: now + 60_000, Resume: now + 2000}, runs, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, r := range runs[:2] {
+		r = g.stands(r)
+		at := r.EndBy + g.Ahead().Milliseconds() + 1
+		if far := g.Wakeup(t.Context(), r, at-5*time.Minute.Milliseconds()); far.Wake != at {
+			t.Errorf("%d: its check lies %d ms from its deadline", i, far.Wake-at)
+		}
+	}
+	renew := func() { g.write(g.stands(runs[0]).Extend(g.now.UnixMilli(), 5*time.Second)) }
+	renew()
+	check()
+	if r := g.stands(runs[0]); r.Cancel || len(told) != 0 {
+		t.Errorf("it is asked to stop ahead of its deadline: %+v", r)
+	}
+	g.pass(41*time.Minute, 41*time.Minute)
+	renew()
+	check()
+	check()
+	if r := g.stands(runs[0]); r.State != run.Running || !r.Cancel || r.Why.Code != run.WhyDeadline {
+		t.Errorf("who is in progress is %s, asked %v, for %+v", r.State, r.Cancel, r.Why)
+	}
+	if len(told) != 1 || told[0] != runs[0].ID {
+		t.Errorf("told are %v", told)
+	}
+	if r := g.stands(runs[1]); r.State != run.Cancelled || r.Why.Code != run.WhyDeadline {
+		t.Errorf("who waits is %s, for %+v", r.State, r.Why)
+	}
+	same(t, "wait", g.waits(runs), []int{2})
+	if n := g.Metrics.Overran.Value(); n != 1 {
+		t.Errorf("%d are counted", n)
+	}
+	g.sound(runs)
+}
+
+// Who waits past its deadline is passed by those behind it, and ended by its own check, which tells whom its job calls: nobody is called from the gate.
+func TestG2_WhoWaitsPastItsDeadlineIsPassed(t *testing.T) {
+	g := newGated(t)
+	def := queueing(1)
+	g.define(def)
+	late := g.put(1, func(r run.Run) run.Run { r.EndBy = r.ID.Nominal + time.Minute.Milliseconds(); return r })
+	runs := []run.Run{g.put(0, nil), late, g.put(2, nil)}
+	for _, r := range runs {
+		g.enters(def, r)
+	}
+	g.sent()
+	g.pass(5*time.Minute, 5*time.Minute)
+	g.ends(runs[0])
+	same(t, "wait", g.waits(runs), []int{1})
+	if n := len(g.sent()); n != 1 {
+		t.Errorf("%d were sent", n)
+	}
+	now := g.now.UnixMilli()
+	if _, err := g.Check(t.Context(), 1, dispatch.Bounds{Now: now, Horizon: now, Reach: now + 60_000, Resume: now + 2000}, runs, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r := g.stands(late); r.State != run.Cancelled || r.Why.Code != run.WhyDeadline {
+		t.Errorf("it is %s, for %+v", r.State, r.Why)
+	}
+	same(t, "wait", g.waits(runs), []int(nil))
+	g.sound(runs)
+}
+
+// The deadline of a workflow's run has its check, also where its time is over a while after that; what could not be stopped for long is looked at like any other.
+func TestAWorkflowsRunIsFoundAtItsDeadline(t *testing.T) {
+	g := newGated(t)
+	def := job.Definition{Target: target.Spec{Workflow: json.RawMessage(`{"timeout": "75m", "steps": {"a": {"handler": {"name": "x"}}}}`)}}.WithDefaults()
+	g.define(def)
+	head := run.Run{ID: run.RequestID("report", g.now.UnixMilli(), 1), Tenant: "default", State: run.Running, Generation: 1, Started: g.now.UnixMilli()}
+	head.EndBy = head.Started + 63*time.Minute.Milliseconds()
+	at := head.EndBy + g.Ahead().Milliseconds()
+	reach := head.EndBy - 90_000
+	if check := g.Wakeup(t.Context(), head, reach); check.Wake < at || check.Wake > at+1 {
+		t.Errorf("its check lies %d ms from its deadline", check.Wake-at)
+	}
+	long := at + 30*time.Minute.Milliseconds()
+	if check := g.Wakeup(t.Context(), head, long); check.Wake < long+10*time.Minute.Milliseconds() {
+		t.Errorf("half an hour behind its deadline the next check comes after %d ms", check.Wake-long)
 	}
 }

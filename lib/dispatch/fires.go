@@ -356,11 +356,8 @@ func (f *firing) blank(nominal int64) run.Run {
 func (f *firing) claim(nominal int64, epoch uint64, b Bounds) *wish {
 	// The run's trace begins here. What stands already has its own.
 	span := f.tracer.Apart(trace.Producer, "claim")
-	lasts := f.Edition.Def.Lasts()
-	if lasts != 0 { // its jitter makes no run too late
-		lasts += f.Edition.Due(f.Timer.Tenant, f.Timer.Job, nominal) - nominal
-	}
-	c := run.Claim{Generation: f.Edition.Generation, Trigger: run.BySchedule, Epoch: epoch, Now: b.Now, Lasts: lasts,
+	times := f.Edition.Def.Times().Later(f.Edition.Due(f.Timer.Tenant, f.Timer.Job, nominal) - nominal) // its jitter makes no run too late
+	c := run.Claim{Generation: f.Edition.Generation, Trigger: run.BySchedule, Epoch: epoch, Now: b.Now, Times: times,
 		Run: run.Run{Priority: f.Edition.Def.Priority, Trace: span.Context()}}
 	if c.NotBefore = f.plan.Places[nominal]; c.NotBefore != 0 {
 		c.Reason = run.CaughtUp

@@ -149,6 +149,13 @@ func (d *Dispatcher) following(ctx context.Context, tenant string, id run.ID) (*
 
 // step does what the run asks for. A *store.Conflict says that it stands otherwise by now.
 func (f *following) step(ctx context.Context, again bool) error {
+	if f.head.PastDeadline(f.now) && f.head.EndBy <= over(f.head, f.workflow) {
+		// Durable before any step is looked up: nothing starts that is put behind it. A crash here leaves the steps to the next check of the run.
+		var err error
+		if f.head, err = f.PutRun(ctx, f.head.StopAtDeadline(f.now, f.def.Kept()), f.def.On, f.now); err != nil {
+			return err
+		}
+	}
 	if !f.head.Cancel && f.now >= over(f.head, f.workflow) {
 		var err error
 		if f.head, err = f.PutRun(ctx, f.head.LateFor(fmt.Sprintf("timeout: the run was not over after %s", f.workflow.Timeout)), f.def.On, f.now); err != nil {
@@ -477,7 +484,7 @@ func (d *Dispatcher) MayStart(ctx context.Context, step run.Run) (whole run.Run,
 	reason, kept := "the run has ended", job.MinRetention
 	if f != nil {
 		stops, stopped := f.stopped(step)
-		if !f.head.Cancel && f.now < over(f.head, f.workflow) && !stopped {
+		if !f.head.Cancel && f.now < lasts(f.head, f.workflow) && !stopped {
 			return f.head, true, nil
 		}
 		if err := d.Follow(ctx, step.Tenant, step.ID, false); err != nil {

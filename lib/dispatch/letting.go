@@ -255,7 +255,7 @@ type seenLine struct {
 	last   gate.Place
 	any    bool // there was one
 	more   bool // the line goes on
-	held   int  // those that stay since their jobs are paused: others pass them
+	held   int  // those that stay since their jobs are paused, or their deadlines over: others pass them
 	stays  bool // one stays that nobody passes
 	noRoom bool // since there is no room for it
 	pages  int
@@ -295,7 +295,7 @@ func (l *letting) page(ctx context.Context, items []store.Item, seen *seenLine) 
 		case !p.Named(by):
 			l.strike(p)
 			continue
-		case l.holds(by) && (l.named() || by.Released != 0):
+		case l.holds(by) && (l.named() || by.Released != 0), by.PastDeadline(l.now): // which its own check ends: that calls back
 			if seen.held++; seen.first == nil {
 				seen.first = &p
 			}

@@ -283,11 +283,11 @@ func (p *plan) catchUp(t timer.Timer, from, limit int64, e *job.Edition, until i
 	case policy.Mode == job.CatchUpNone:
 		skipTo, reason = last+1, "missed: catch-up is none"
 	case policy.Mode == job.CatchUpOne && spared == never && tooLate(t, e, newest, b.Now):
-		skipTo, reason = last+1, tooLateToStart
+		skipTo, reason = last+1, tooLateFor(e)
 	case policy.Mode == job.CatchUpOne:
 		skipTo, reason = min(newest, last+1), "missed: only the newest fire runs"
 	case inTime > max(from, window):
-		skipTo, reason = min(inTime, last+1), tooLateToStart
+		skipTo, reason = min(inTime, last+1), tooLateFor(e)
 	case from < window:
 		skipTo, reason = min(window, last+1), "missed: older than the catch-up window"
 	}
@@ -306,18 +306,24 @@ func (p *plan) catchUp(t timer.Timer, from, limit int64, e *job.Edition, until i
 	return first, last, spared, nil
 }
 
-const tooLateToStart = "missed: longer ago than expires_after"
+// tooLateFor is why a fire is not made up for that is too late.
+func tooLateFor(e *job.Edition) string {
+	if t := e.Def.Times(); t.Start == 0 || t.End != 0 && t.End < t.Start {
+		return "missed: longer ago than deadline"
+	}
+	return "missed: longer ago than expires_after"
+}
 
-// tooLate tells of a fire that is claimed now whether its run could not start any more.
+// tooLate tells of a fire that is claimed now whether its run could not start any more, or not end in time.
 func tooLate(t timer.Timer, e *job.Edition, fire, now int64) bool {
-	lasts := e.Def.Lasts()
+	lasts := e.Def.Times().Least()
 	return lasts != 0 && now > e.Due(t.Tenant, t.Job, fire)+lasts
 }
 
 // firstInTime gives from when on fires are not too late: from itself, or else the first fire behind it that is in time, or what lies behind last. One behind another that is in time may be
 // too late by its share of the jitter.
 func firstInTime(t timer.Timer, e *job.Edition, from, last, now int64) (int64, error) {
-	lasts := e.Def.Lasts()
+	lasts := e.Def.Times().Least()
 	if lasts == 0 {
 		return from, nil
 	}

@@ -180,6 +180,9 @@ func (d *Dispatcher) CountEnd(r run.Run) {
 		if r.State == run.Skipped {
 			d.Metrics.Skipped.Inc(r.Why.Code)
 		}
+		if r.Why.Code == run.WhyDeadline {
+			d.Metrics.Overran.Inc()
+		}
 	}
 	if r.State.DeadLetter() {
 		d.Metrics.DeadLetters.Inc(r.State.String())

@@ -101,7 +101,7 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		j := jobs[read.ID.Job]
 		c := claims[j]
 		if c == nil {
-			c = &run.Claim{Generation: j.Generation, Trigger: run.ByRequest, Epoch: epoch, Now: b.Now, Lasts: j.Def.Lasts(), Run: run.Run{Priority: j.Def.Priority}}
+			c = &run.Claim{Generation: j.Generation, Trigger: run.ByRequest, Epoch: epoch, Now: b.Now, Times: j.Def.Times(), Run: run.Run{Priority: j.Def.Priority}}
 			claims[j] = c
 		}
 		believed := *read

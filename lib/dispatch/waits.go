@@ -147,7 +147,7 @@ func (d *Dispatcher) wakeupOfWaits(ctx context.Context, head run.Run, w *flow.Wo
 	if until == 0 {
 		return next
 	}
-	if end := over(head, w); next.due == 0 && now < end && quiet(w, head, steps) {
+	if end := lasts(head, w); next.due == 0 && now < end && quiet(w, head, steps) {
 		next.quiet = min(until, end)
 		next.Wake = min(nextDay(head, reach), max(d.pastEnd(end), reach+1))
 	}

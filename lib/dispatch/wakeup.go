@@ -10,7 +10,7 @@ import (
 )
 
 // Wakeup is the next timer of a run that has not ended: the regular check, the end of a wait that lies further ahead, or where that comes before, a check
-// that finds the time to start, or of a workflow's run all its time, over. It lies beyond reach (Unix ms).
+// that finds the time to start, the deadline, or of a workflow's run all its time, over. It lies beyond reach (Unix ms).
 func (d *Dispatcher) Wakeup(ctx context.Context, r run.Run, reach int64) timer.Timer {
 	return d.wakeup(ctx, r, reach, false).Timer
 }
@@ -40,10 +40,16 @@ func (d *Dispatcher) wakeup(ctx context.Context, r run.Run, reach int64, followe
 	if (r.State == run.Retrying || r.State == run.Queued) && r.NextAt > reach {
 		regular = timer.NewCheck(r.Tenant, r.ID, r.NextAt)
 	}
-	if r.State == run.Queued && r.StartBy != 0 {
-		if late := timer.NewCheck(r.Tenant, r.ID, max(d.pastEnd(r.StartBy), reach)+1); late.Wake < regular.Wake {
-			return waking{Timer: late}
+	sooner := func(end int64) {
+		if late := timer.NewCheck(r.Tenant, r.ID, max(d.pastEnd(end), reach)+1); end != 0 && late.Wake < regular.Wake {
+			regular = late
 		}
+	}
+	if r.State == run.Queued {
+		sooner(r.StartBy)
+	}
+	if !r.Cancel && r.State != run.Scheduled && r.EndBy > reach-timer.MaxCheckGap.Milliseconds() { // what could not be stopped for so long is looked at like any other
+		sooner(r.EndBy)
 	}
 	if !r.Heads() || r.Cancel {
 		return waking{Timer: regular}
@@ -56,7 +62,7 @@ func (d *Dispatcher) wakeup(ctx context.Context, r run.Run, reach int64, followe
 	if err != nil {
 		return waking{Timer: regular}
 	}
-	if check, early := d.overdueBefore(r, w, reach+1); early {
+	if check, early := d.overdueBefore(r, w, reach+1); early && check.Wake < regular.Wake {
 		regular = check
 	}
 	if !w.Waits() && !w.Limits() {
@@ -68,10 +74,18 @@ func (d *Dispatcher) wakeup(ctx context.Context, r run.Run, reach int64, followe
 // over is when the time of a workflow's run is over, Unix ms.
 func over(head run.Run, w *flow.Workflow) int64 { return head.Started + w.Timeout.Std().Milliseconds() }
 
-// overdueBefore gives the check that finds the time of a workflow's run over, and whether it comes before the next regular one. It lies at least at
+// lasts is until when a workflow's run may last, by its time or by its deadline, Unix ms.
+func lasts(head run.Run, w *flow.Workflow) int64 {
+	if head.EndBy == 0 {
+		return over(head, w)
+	}
+	return min(over(head, w), head.EndBy)
+}
+
+// overdueBefore gives the check that finds the time of a workflow's run, or its deadline, over, and whether it comes before the next regular one. It lies at least at
 // soonest (Unix ms).
 func (d *Dispatcher) overdueBefore(head run.Run, w *flow.Workflow, soonest int64) (check timer.Timer, early bool) {
-	check = timer.NewCheck(head.Tenant, head.ID, max(d.pastEnd(over(head, w)), soonest))
+	check = timer.NewCheck(head.Tenant, head.ID, max(d.pastEnd(lasts(head, w)), soonest))
 	return check, check.Wake < timer.NextCheck(head.Tenant, head.ID, soonest-1).Wake
 }
 

@@ -94,7 +94,7 @@ const (
 // walk does what follows from the end of one step. A *store.Conflict says that the run stands otherwise by now.
 func (f *following) walk(ctx context.Context, ended run.Run) error {
 	n, found := f.workflow.Node(ended.ID.Step)
-	if !found || !ended.State.Ended() || ended.State == run.Cancelled || f.head.Cancel || len(f.head.Stopped) > 0 || f.now >= over(f.head, f.workflow) {
+	if !found || !ended.State.Ended() || ended.State == run.Cancelled || f.head.Cancel || len(f.head.Stopped) > 0 || f.now >= lasts(f.head, f.workflow) {
 		return f.step(ctx, false)
 	}
 	known := make([]flow.Known, len(f.workflow.Nodes))

@@ -68,6 +68,9 @@ type Definition struct {
 	// ExpiresAfter is how long after its time a run may start; 0 for however late.
 	ExpiresAfter schedule.Duration `json:"expires_after,omitempty" cbor:"16,keyasint,omitempty" example:"10m" doc:"a run that has not started so long after its time is skipped; without it, it starts however late that is"`
 
+	// Deadline is how long after its time a run is to have ended, over all its attempts; 0 for none.
+	Deadline schedule.Duration `json:"deadline,omitempty" cbor:"20,keyasint,omitempty" example:"1h" doc:"a run that has not ended so long after its time is stopped, over all its attempts, and calls on.failed; without it, only each attempt has its timeout"`
+
 	// Gates are the gates with names of their own that its runs pass besides the job's own, at most MaxGates, each once.
 	Gates []GateUse `json:"gates,omitempty" cbor:"17,keyasint,omitempty" maxItems:"8" doc:"gates that each run passes before it starts, beside the limit of overlap: names, or objects with units and a key. Gates are made by PUT /v1/gates/{gate}. Not for a job with a workflow"`
 
@@ -111,8 +114,31 @@ func (d Definition) WithDefaults() Definition {
 	return d
 }
 
-// Lasts is how long after its time a run may start, in ms; 0 for however late.
-func (d Definition) Lasts() int64 { return d.ExpiresAfter.Std().Milliseconds() }
+// Times is how long after its time, in ms, a run may start, and is to have ended; 0 for however late.
+type Times struct{ Start, End int64 }
+
+// Times gives what the definition says of them.
+func (d Definition) Times() Times {
+	return Times{Start: d.ExpiresAfter.Std().Milliseconds(), End: d.Deadline.Std().Milliseconds()}
+}
+
+// Later is the same of a run whose time is so much later, in ms.
+func (t Times) Later(ms int64) Times {
+	for _, one := range []*int64{&t.Start, &t.End} {
+		if *one != 0 {
+			*one += ms
+		}
+	}
+	return t
+}
+
+// Least is after how long the first of them is over, in ms: a fire that was missed longer ago is not made up for. 0 for never.
+func (t Times) Least() int64 {
+	if t.Start == 0 || t.End == 0 {
+		return max(t.Start, t.End)
+	}
+	return min(t.Start, t.End)
+}
 
 // withAttempts fills in what a job says of the attempts of a run. A workflow has none: its steps have.
 func (d Definition) withAttempts() Definition {

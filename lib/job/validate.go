@@ -96,6 +96,12 @@ func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, 
 	if d.ExpiresAfter != 0 {
 		between("expires_after", d.ExpiresAfter, MinExpiry, MaxRetention)
 	}
+	if d.Deadline != 0 {
+		between("deadline", d.Deadline, MinExpiry, MaxRetention)
+		if d.ExpiresAfter >= d.Deadline {
+			wrong = append(wrong, invalid.Field("deadline", d.Deadline.String(), "longer than expires_after, "+d.ExpiresAfter.String()))
+		}
+	}
 	between("retention", d.Retention, MinRetention, MaxRetention)
 
 	if err := d.Overlap.validate(); err != nil {

@@ -95,12 +95,16 @@ func (t *turn) give() {
 // Task is what the attempt is to do.
 func (h *Held) Task() worker.Task {
 	def, r := h.edition.Def, h.started
+	timeout := def.Timeout.Std()
+	if r.EndBy != 0 { // what it runs into then is the deadline: see run.Run.Fail
+		timeout = min(timeout, time.Duration(max(r.EndBy-r.Started, 0)+1)*time.Millisecond)
+	}
 	most := 0
 	if r.ID.IsStep() {
 		most = flow.MaxResult
 	}
 	return worker.Task{MaxResult: most, Tenant: r.Tenant, Run: h.name, Job: r.ID.Job, Attempt: r.Attempt, Fence: r.Fence, Nominal: r.ID.Time(),
-		Target: def.Target, Payload: h.payload, Timeout: def.Timeout.Std(), AtMostOnce: def.Guarantee == job.AtMostOnce,
+		Target: def.Target, Payload: h.payload, Timeout: timeout, AtMostOnce: def.Guarantee == job.AtMostOnce,
 		Lease: h.desk.Dispatch.Lease, Failure: h.lost, Trace: r.Trace}
 }
 
@@ -335,6 +339,9 @@ func (h *Held) Close() {
 // ending gives how the attempt has ended, and the change that this makes of the run. It puts result and log away, so it may take a while.
 func (h *Held) ending(ctx context.Context, e worker.End) (run.Outcome, func(run.Run, int64) run.Run) {
 	e, k := h.keep(ctx, e)
+	if h.started.EndBy != 0 { // whether that is over is told by the store's time: a clock that was stepped asks for it
+		_, _ = h.desk.Dispatch.SureClock(ctx, *h.started)
+	}
 	return e.Outcome, h.change(e, k)
 }
 

@@ -46,7 +46,7 @@ func (d *Desk) plain(l *letter, now int64) bool {
 		return false
 	}
 	edition := d.Dispatch.Book.Remembered(l.run.Tenant, l.run.ID.Job, l.run.Generation)
-	return edition != nil && edition.Def.Target.Workflow == nil && !d.Dispatch.Tardy(l.run) && !l.run.Expired(now)
+	return edition != nil && edition.Def.Target.Workflow == nil && !d.Dispatch.Tardy(l.run) && !l.run.TooLate(now)
 }
 
 // open tells whether a message's run may be started: its offer, or nil and what becomes of the message. A message is a hint; the run
@@ -127,17 +127,17 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 		next, v := d.takeOver(ctx, r, edition, now)
 		return nil, next, v
 	}
-	if r.Expired(now) {
+	if r.TooLate(now) {
 		if now, err = d.Dispatch.SureClock(ctx, r); err != nil {
 			return nil, nil, shortly
 		}
 	}
-	if r.Expired(now) {
+	if r.TooLate(now) {
 		switch _, err := d.Dispatch.Expire(ctx, r); {
 		case store.AsConflict(err) != nil:
 			return nil, nil, handBack // it stands otherwise than its message says: whoever gets that next reads the run
 		case err != nil:
-			return nil, nil, d.unwell(ctx, r, "skip a run that is too late", err)
+			return nil, nil, d.unwell(ctx, r, "end a run that is too late", err)
 		}
 		return nil, nil, drop
 	}

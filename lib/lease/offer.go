@@ -80,10 +80,21 @@ type beginning struct {
 	letIn int64         // Unix ms, when the run was let in from the line of its gate; 0 where it never waited
 }
 
+// clock is the time at which an attempt begins; where its run has a deadline, by the store's, since so much time is left.
+func (o *Offer) clock(ctx context.Context) (int64, error) {
+	if o.run.EndBy != 0 {
+		return o.desk.Dispatch.SureClock(ctx, o.run)
+	}
+	return o.desk.Dispatch.Clock()
+}
+
 // Start begins attempts of this process's worker: those of runs that are due are one call of the store, and the others go on by
 // themselves meanwhile.
 func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, begun func(i int, started worker.Attempt, err error)) {
 	now, err := d.Dispatch.Clock()
+	if i := slices.IndexFunc(offers, func(o worker.Offer) bool { return o.(*Offer).run.EndBy != 0 }); i >= 0 && err == nil { // how much time is left counts
+		now, err = d.Dispatch.SureClock(taking, offers[i].(*Offer).run)
+	}
 	fit := err == nil && taking.Err() == nil
 	var alone sync.WaitGroup
 	start := func(i int) {
@@ -101,7 +112,7 @@ func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, be
 	for i, offer := range offers {
 		o := offer.(*Offer) // of Take
 		doubled := o.among(offers[:i])
-		if fit && !doubled && !o.bounded() && !o.run.ID.IsStep() && o.wait(now) <= 0 && o.run.Payload.Blob == "" {
+		if fit && !doubled && !o.bounded() && !o.run.TooLate(now) && !o.run.ID.IsStep() && o.wait(now) <= 0 && o.run.Payload.Blob == "" {
 			if o.first, err = o.prepare(taking, d.Name, now); err == nil {
 				puts = append(puts, o.first.put)
 			}
@@ -207,7 +218,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (h *Held,
 			}
 		}
 		if b == nil {
-			now, err := o.desk.Dispatch.Clock()
+			now, err := o.clock(taking)
 			if err != nil {
 				return gone(shortly)
 			}
@@ -224,9 +235,16 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (h *Held,
 				if passed, v := o.enter(taking); !passed {
 					return gone(v)
 				}
-				if now, err = o.desk.Dispatch.Clock(); err != nil { // the lease counts from then
+				if now, err = o.clock(taking); err != nil { // the lease counts from then
 					return gone(shortly)
 				}
+			}
+			if o.run.TooLate(now) { // by now
+				next, v := o.desk.decide(taking, o.run, o.delivery)
+				if next != nil {
+					v = shortly
+				}
+				return gone(v)
 			}
 			if b, err = o.prepare(taking, holder, now); err != nil {
 				return gone(o.desk.unwell(taking, o.run, "prepare the start", err))

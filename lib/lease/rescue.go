@@ -105,6 +105,9 @@ func (r *Rescue) decide(ctx context.Context, standing run.Run, message run.Messa
 			return left(ctx, r.Dispatch, ended)
 		}
 		standing = ended
+	case standing.TooLate(now):
+		_, err := r.Dispatch.Expire(ctx, standing)
+		return err
 	case standing.Version == message.Run.Version && message.Returns >= maxReturns:
 		// Durable with this write: that the run is dead, why, and its listing among the dead letters. A crash before it leaves the message,
 		// which comes again; one after it, too, and then finds the end.

@@ -16,8 +16,9 @@ import (
 
 // Registry holds every metric. Its instruments may be used concurrently; values of labels are given in their order.
 type Registry struct {
-	Runs         *Counter   // outcome: the state in which the run ended
-	Skipped      *Counter   // why: its code, or missed
+	Runs         *Counter // outcome: the state in which the run ended
+	Skipped      *Counter // why: its code, or missed
+	Overran      *Counter
 	Lateness     *Histogram // of each run's first start, unless it was opened again before
 	Steps        *Counter   // outcome: the state in which the step ended
 	StepLateness *Histogram // of each step's first start
@@ -68,6 +69,7 @@ func New() *Registry {
 	r.Skipped = r.counter("belfry_runs_skipped_total", "Runs that were skipped, by what for: the code of their why, and missed for fires that catch-up drops.",
 		Label{Name: "why", Values: []string{"overlap", "full", "closed", "expired", "missed"}})
 	r.Skipped.family.Detail = true
+	r.Overran = r.counter("belfry_runs_past_deadline_total", "Runs that were stopped since they had not ended by their deadline, when they had ended.")
 	late := []time.Duration{
 		time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
 		50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second,

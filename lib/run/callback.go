@@ -58,13 +58,15 @@ func (c Callback) IsZero() bool { return c == Callback{} }
 // MaxTold is how large a result may be that a callback is told, in bytes. A larger one is read by the run's ID.
 const MaxTold = 1 << 10
 
-// Ends gives what the run's end is, as jobs name it; false where it has not ended, or in a way that calls nothing: it was cancelled or skipped.
+// Ends gives what the run's end is, as jobs name it; false where it has not ended, or in a way that calls nothing: it was cancelled, for another reason than its deadline, or skipped.
 func (r Run) Ends() (job.Event, bool) {
 	switch r.State {
 	case Succeeded:
 		return job.OnSucceeded, true
 	case Failed, Dead, Unknown:
 		return job.OnFailed, true
+	case Cancelled:
+		return job.OnFailed, r.Why.Code == WhyDeadline
 	}
 	return "", false
 }

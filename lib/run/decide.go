@@ -17,10 +17,10 @@ type Claim struct {
 	Trigger    Trigger
 	Epoch      uint64
 	Now        int64
-	Run        Run    // what a run on demand was created with; zero for a fire
-	NotBefore  int64  // of a missed fire: its place
-	Lasts      int64  // how long after its time it may start, ms; 0: however late
-	Reason     string // of a missed fire
+	Run        Run       // what a run on demand was created with; zero for a fire
+	NotBefore  int64     // of a missed fire: its place
+	Times      job.Times // how long after its time it may start, and is to have ended
+	Reason     string    // of a missed fire
 }
 
 // ClaimVerdict is what stood where a claim wanted to go.
@@ -62,35 +62,71 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 	if !r.ID.OnDemand() {
 		next.NextAt, next.Reason = c.NotBefore, c.Reason
 	}
-	next.StartBy = r.TimeToStart(c.Lasts)
+	next = r.timed(next, c.Times)
 	next.Wait, next.Placed, next.GateKey = next.Wait.ranked(), false, ""
 	next.Released, next.Releasing, next.NamedGates, next.NamedKeys = 0, Releasing{}, false, nil
 	return next, Claimed
 }
 
-// TimeToStart is until when the run may start once it is claimed for a job that gives it so long, in ms, from when it is due; 0 both for however long.
-func (r Run) TimeToStart(lasts int64) int64 {
-	if r.Spared() { // whoever was opened again has its time from then on
-		return r.StartBy
+// Timed gives a run that no claim has bound yet the times that one would give it, for a job that says so.
+func (r Run) Timed(t job.Times) Run { return r.timed(r, t) }
+
+// timed gives what the run becomes by a claim its times.
+func (r Run) timed(next Run, t job.Times) Run {
+	next.StartBy, next.EndBy = r.StartBy, r.EndBy
+	if !r.Spared() { // whoever was opened again has its time from then on
+		next = next.from(r.ID.Nominal, t)
 	}
-	return startBy(r.ID.Nominal, lasts)
+	return next
 }
 
-// startBy is until when a run may start whose time is at, Unix ms; 0 where it may however late.
-func startBy(at, lasts int64) int64 {
-	if lasts == 0 {
-		return 0
+// from gives the run the times that begin at an instant, Unix ms.
+func (r Run) from(at int64, t job.Times) Run {
+	by := func(lasts int64) int64 {
+		if lasts == 0 {
+			return 0
+		}
+		return at + lasts
 	}
-	return at + lasts
+	r.StartBy, r.EndBy = by(t.Start), by(t.End)
+	return r
 }
 
-// Expired tells whether the run has not started, and may not any more.
-func (r Run) Expired(now int64) bool {
-	return r.State == Queued && r.StartBy != 0 && now > r.StartBy
+// Expired tells whether the run has not started, and may not any more: its time to start is over, and was so before its deadline.
+func (r Run) Expired(now int64) bool { return r.startsFirst() && now > r.StartBy }
+
+// startsFirst tells whether the run has a time to start, which is over before its deadline.
+func (r Run) startsFirst() bool {
+	return r.State == Queued && r.StartBy != 0 && (r.EndBy == 0 || r.StartBy < r.EndBy)
 }
 
-// Expire ends a run that has Expired.
+// Overran tells whether the run has not ended, and its deadline is over. One that is being stopped already has nothing more to be told.
+func (r Run) PastDeadline(now int64) bool {
+	return r.EndBy != 0 && now >= r.EndBy && !r.State.Ended() && !(r.State == Running && r.Cancel)
+}
+
+// TooLate tells whether the run waits for an attempt that it is not to have any more.
+func (r Run) TooLate(now int64) bool {
+	return r.Expired(now) || (r.State == Queued || r.State == Retrying) && r.PastDeadline(now)
+}
+
+// StopAtDeadline ends a run that is PastDeadline, or asks the attempt that is under way to stop, or the steps of a workflow.
+func (r Run) StopAtDeadline(now int64, retention time.Duration) Run {
+	reason := r.deadlineReason()
+	r, _ = r.AskCancel(now, reason, retention)
+	r.Why = Why{Code: WhyDeadline}
+	return r
+}
+
+func (r Run) deadlineReason() string {
+	return "deadline: it had not ended by " + time.UnixMilli(r.EndBy).UTC().Format(time.RFC3339)
+}
+
+// Expire ends a run that is TooLate.
 func (r Run) Expire(now int64, retention time.Duration) Run {
+	if !r.startsFirst() {
+		return r.StopAtDeadline(now, retention)
+	}
 	reason := "it had not started by " + time.UnixMilli(r.StartBy).UTC().Format(time.RFC3339)
 	r.Why = Why{Code: WhyExpired}
 	return r.end(Skipped, now, reason, Limits{Retention: retention})
@@ -138,6 +174,9 @@ func (r Run) Unbind(generation int64) (Run, bool) {
 	r.State, r.Generation, r.Epoch = Scheduled, generation, 0
 	r.Wait, r.Placed, r.GateKey = r.Wait.ranked(), false, ""
 	r.Released, r.Releasing, r.NamedGates, r.NamedKeys = 0, Releasing{}, false, nil
+	if !r.Spared() { // its next claim gives it another
+		r.EndBy = 0
+	}
 	return r, true
 }
 
@@ -232,14 +271,22 @@ type Failure struct {
 }
 
 // Fail counts a failed attempt: tried again at NextAt, dead when the budget is spent, failed when it is permanent. Where a
-// cancel was asked for, the run ends cancelled.
+// cancel was asked for, or its deadline is over, the run ends cancelled.
 func (r Run) Fail(now int64, f Failure, l Limits) Run {
 	r = r.Logged(f.Log)
 	r.Failures++
 	r = r.closeAttempt(now, OutcomeFailed, f.Error)
 	switch {
-	case r.Cancel:
+	case r.Cancel && !(r.Why.Code == WhyDeadline && l.AtMostOnce && f.Unsure):
 		return r.end(Cancelled, now, r.Reason, l)
+	case r.Cancel:
+		return r.end(Unknown, now, r.Reason, l)
+	case r.PastDeadline(now): // what it ran into may be no more than that
+		r.Why = Why{Code: WhyDeadline}
+		if l.AtMostOnce && f.Unsure {
+			return r.end(Unknown, now, r.deadlineReason(), l)
+		}
+		return r.end(Cancelled, now, r.deadlineReason(), l)
 	case l.AtMostOnce && f.Unsure:
 		return r.end(Unknown, now, "at most once: the effect may have happened", l)
 	case f.Permanent:
@@ -294,26 +341,31 @@ func (r Run) AskCancel(now int64, reason string, retention time.Duration) (Run, 
 	case Scheduled, Queued, Retrying:
 		return r.end(Cancelled, now, reason, Limits{Retention: retention}), true
 	case Running:
-		if !r.Overdue { // why it ends is known by then
-			r.Reason = cut(reason, maxReasonSize)
+		switch { // why it ends may be known by then
+		case r.Cancel && r.Why.Code == WhyDeadline:
+		case r.Overdue:
+			r.Why = Why{}
+		default:
+			r.Reason, r.Why = cut(reason, maxReasonSize), Why{}
 		}
-		r.Cancel, r.Why = true, Why{}
+		r.Cancel = true
 		return r, true
 	}
 	return r, false
 }
 
-// Cancelled ends an attempt that was stopped because a cancel was asked for.
+// Cancelled ends an attempt that was stopped because a cancel was asked for. At most once it may have had its effect: somebody who cancels knows that, and a deadline
+// does not.
 func (r Run) Cancelled(now int64, log string, l Limits) Run {
-	return r.Logged(log).closeAttempt(now, OutcomeCancelled, "").end(Cancelled, now, r.Reason, l)
+	state := Cancelled
+	if l.AtMostOnce && r.Why.Code == WhyDeadline {
+		state = Unknown
+	}
+	return r.Logged(log).closeAttempt(now, OutcomeCancelled, "").end(state, now, r.Reason, l)
 }
 
-// Lasting gives a run that is queued without a claim, or was just opened again, at now, so long to start, in ms, from then on or from its own time;
-// 0: however long.
-func (r Run) Lasting(now, lasts int64) Run {
-	r.StartBy = startBy(max(now, r.ID.Nominal), lasts)
-	return r
-}
+// Lasting gives a run that is queued without a claim, or was just opened again, at now, its times from then on or from its own time.
+func (r Run) Lasting(now int64, t job.Times) Run { return r.from(max(now, r.ID.Nominal), t) }
 
 // Reopen queues an ended run again, on request: a new attempt budget, under the job's newest generation.
 func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
@@ -498,7 +550,7 @@ func (r Run) Withdraw(c Claim, reason string, retention time.Duration) (Run, Cla
 
 func (r Run) end(state State, now int64, reason string, l Limits) Run {
 	r.State, r.Ended, r.Reason = state, now, cut(reason, maxReasonSize)
-	r.Worker, r.Lease, r.NextAt, r.StartBy, r.Wait = "", 0, 0, 0, Wait{}
+	r.Worker, r.Lease, r.NextAt, r.StartBy, r.EndBy, r.Wait = "", 0, 0, 0, 0, Wait{}
 	// The timer of a run that was cancelled ahead of its time is still to come, and would make it anew of nothing.
 	expires := max(now, r.ID.Nominal) + l.Retention.Milliseconds()
 	if r.ID.IsStep() { // it is kept as long as its run, whose end may be far

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 )
 
@@ -11,7 +12,7 @@ import (
 func TestStartBy(t *testing.T) {
 	const due, lasts = 1_700_000_000_000, 60_000
 	blank := run.Run{ID: run.FireID("report", due), Tenant: "default"}
-	claim := run.Claim{Generation: 1, Trigger: run.BySchedule, Now: due + 5000, Lasts: lasts}
+	claim := run.Claim{Generation: 1, Trigger: run.BySchedule, Now: due + 5000, Times: job.Times{Start: lasts}}
 	r, verdict := blank.Claim(claim)
 	if verdict != run.Claimed || r.StartBy != due+lasts {
 		t.Fatalf("claimed to start by %d", r.StartBy-due)
@@ -29,14 +30,14 @@ func TestStartBy(t *testing.T) {
 	if ended.State != run.Skipped || ended.Missed() || ended.Why.Code != run.WhyExpired || ended.StartBy != 0 || ended.Reason != "it had not started by 2023-11-14T22:14:20Z" {
 		t.Errorf("ended as %+v", ended)
 	}
-	again := ended.Reopen(2, 0, "retried on request").Lasting(due+200_000, lasts)
+	again := ended.Reopen(2, 0, "retried on request").Lasting(due+200_000, job.Times{Start: lasts})
 	if again.StartBy != due+200_000+lasts || again.Expired(due+200_000) {
 		t.Errorf("opened again to start by %d", again.StartBy-due)
 	}
-	if ahead := ended.Reopen(2, 0, "retried on request").Lasting(due-200_000, lasts); ahead.StartBy != due+lasts {
+	if ahead := ended.Reopen(2, 0, "retried on request").Lasting(due-200_000, job.Times{Start: lasts}); ahead.StartBy != due+lasts {
 		t.Errorf("opened ahead of its time to start by %d", ahead.StartBy-due)
 	}
-	if forever := ended.Reopen(2, 0, "retried on request").Lasting(due+200_000, 0); forever.StartBy != 0 {
+	if forever := ended.Reopen(2, 0, "retried on request").Lasting(due+200_000, job.Times{}); forever.StartBy != 0 {
 		t.Errorf("opened without such a time to start by %d", forever.StartBy)
 	}
 	// An edit claims it anew, with its own word; not so what was opened by hand.
@@ -46,7 +47,7 @@ func TestStartBy(t *testing.T) {
 	if byHand, _ := again.Claim(run.Claim{Generation: 3, Trigger: run.BySchedule, Now: due + 6000}); byHand.StartBy != again.StartBy {
 		t.Errorf("opened by hand, and after an edit it is to start by %d", byHand.StartBy-due)
 	}
-	if caught, _ := blank.Claim(run.Claim{Generation: 1, Trigger: run.BySchedule, Now: due + 90_000, Lasts: lasts, NotBefore: due + 91_000, Reason: run.CaughtUp}); !caught.Expired(due + 90_000) {
+	if caught, _ := blank.Claim(run.Claim{Generation: 1, Trigger: run.BySchedule, Now: due + 90_000, Times: job.Times{Start: lasts}, NotBefore: due + 91_000, Reason: run.CaughtUp}); !caught.Expired(due + 90_000) {
 		t.Error("what makes up for a missed fire has more time than others")
 	}
 }

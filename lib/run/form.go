@@ -107,6 +107,7 @@ func (r *Run) WriteFields(w *record.Writer) {
 		w.Bytes(59, r.Stopped)
 	}
 	w.Bool(60, r.Pauses)
+	w.Int(61, r.EndBy)
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -292,6 +293,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.Stopped = append([]byte{}, s.Bytes()...)
 		case 60:
 			r.Pauses = s.Bool()
+		case 61:
+			r.EndBy = s.Int()
 		default:
 			s.Fail()
 		}

@@ -177,6 +177,10 @@ type Run struct {
 	// has started; the run of a workflow keeps it when it is opened.
 	StartBy int64 `cbor:"48,keyasint,omitempty"`
 
+	// EndBy is until when the run is to have ended, Unix ms: once that is over it is stopped, whatever it does. 0 where it has no deadline, before it is
+	// queued, and of what has ended.
+	EndBy int64 `cbor:"61,keyasint,omitempty"`
+
 	Unended []byte `cbor:"52,keyasint,omitempty"` // of a step: what its input names and had not ended when it was released, a bit for each node of the workflow
 	Stopped []byte `cbor:"59,keyasint,omitempty"` // of a workflow's run: which scopes were stopped, and why; see Stops
 	Chose   string `cbor:"53,keyasint,omitempty"` // of a switch of a workflow: the path of the step that it chose
@@ -334,8 +338,10 @@ const (
 	WhyWhen    = "when"    // of a step: what it asks did not hold
 	WhyOverlap = "overlap" // its policy lets nobody wait, or one at most
 	WhyExpired = "expired" // it had not started within the time that its job gives it
-	WhyFull    = "full"    // as many wait as the policy allows
-	WhyClosed  = "closed"  // its gate was closed, and as many waited there as may
+	// WhyDeadline is of one that was stopped since it had not ended by then.
+	WhyDeadline = "deadline"
+	WhyFull     = "full"   // as many wait as the policy allows
+	WhyClosed   = "closed" // its gate was closed, and as many waited there as may
 )
 
 // MaxInTheWay is how many of the runs that were in the way a skipped run names; fewer where its record would grow over its size.

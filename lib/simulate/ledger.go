@@ -66,6 +66,7 @@ type account struct {
 	ended      int64
 	next       int64 // not before
 	startBy    int64
+	endBy      int64
 	attempts   []try
 	waits      []Wait
 	result     run.Ref
@@ -328,7 +329,7 @@ func (l *ledger) noteRun(op *store.Op) {
 		l.lined[id] = a
 	}
 	a.state, a.generation, a.failures, a.reason, a.ended, a.next, a.result, a.why, a.key = r.State, r.Generation, r.Failures, r.Reason, r.Ended, r.NextAt, r.Result, r.Why, gate.ShownKey(gate.WhyKey(r))
-	a.opening, a.startBy, a.line = r.Opening, r.StartBy, r.Wait.Gate
+	a.opening, a.startBy, a.endBy, a.line = r.Opening, r.StartBy, r.EndBy, r.Wait.Gate
 	a.through, a.count, a.callback = 0, 0, !r.Callback.IsZero()
 	if r.Missed() {
 		a.through, a.count = max(r.Through, id.Nominal), max(r.Count, 1)
@@ -472,13 +473,13 @@ func (l *ledger) going(workers bool) int {
 const lasting = 2 * time.Hour
 
 // stuck tells whether all that has not ended waits in line for what nobody does any more: a gate is closed, say, or a job paused. Who may be too late to
-// start is skipped one day.
+// start is skipped one day, and who has a deadline is stopped.
 func (l *ledger) stuck(workers bool) bool {
 	if len(l.lined) == 0 || l.going(workers) > len(l.lined) || l.now().Sub(l.moved) < lasting {
 		return false
 	}
 	for _, a := range l.lined {
-		if a.startBy != 0 {
+		if a.startBy != 0 || a.endBy != 0 {
 			return false
 		}
 	}

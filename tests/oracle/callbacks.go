@@ -67,7 +67,10 @@ func (j *Judge) calls(rs *runState, e *edition) {
 	switch a.State {
 	case run.Succeeded:
 		event, to = "succeeded", j.callee(a, a.Callees.Succeeded, e.Def.On.Succeeded, nil)
-	case run.Failed, run.Dead, run.Unknown:
+	case run.Failed, run.Dead, run.Unknown, run.Cancelled:
+		if a.State == run.Cancelled && !atDeadline(a) { // somebody cancelled it, or another took its place
+			break
+		}
 		event, to = "failed", j.callee(a, a.Callees.Failed, e.Def.On.Failed, j.cfg.Callbacks.Failed)
 	case run.Skipped:
 		if a.Count > 0 {
@@ -124,7 +127,7 @@ type down struct {
 // ends notes an end at an event, who is called when its job recovers, and whether the record of that has to follow. A success must have seen a record that
 // stood when it began.
 func (t *turns) ends(rs *runState, to string, event int) {
-	if to == "" || rs.run.State == run.Cancelled || rs.run.State == run.Skipped {
+	if to == "" || rs.run.State == run.Cancelled && !atDeadline(&rs.run) || rs.run.State == run.Skipped {
 		return
 	}
 	t.last, t.state, t.to = rs, rs.run.State, to

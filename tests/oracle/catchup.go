@@ -37,7 +37,7 @@ func (j *Judge) skipped(rs *runState, e *edition) {
 	}
 	window := decided - e.Def.CatchUp.Window.Std().Milliseconds()
 	spared := decided - newestWithin        // a newest fire from then on is not missed
-	if lasts := e.Def.Lasts(); lasts != 0 { // what could not start any more is dropped, too
+	if lasts := e.Def.Times().Least(); lasts != 0 { // what could not start, or end in time, any more is dropped, too
 		window = max(window, decided-lasts)
 	}
 	switch e.Def.CatchUp.Mode {
@@ -97,7 +97,7 @@ func (j *Judge) allows(js *jobState, e *edition, fire, found int64) bool {
 // madeUpFor is how long ago a missed fire was at most that its job has made up for, ms: it lies in the window of catch-up, and may start still.
 func (e *edition) madeUpFor() int64 {
 	window := e.Def.CatchUp.Window.Std().Milliseconds()
-	if lasts := e.Def.Lasts(); lasts != 0 {
+	if lasts := e.Def.Times().Least(); lasts != 0 {
 		window = min(window, lasts+e.Def.Schedule.Jitter.Std().Milliseconds())
 	}
 	return window

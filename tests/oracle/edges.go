@@ -49,10 +49,11 @@ const (
 	startBy
 	gateKey
 	scopes
+	endBy
 )
 
 var fieldNames = [...]string{"generation", "claiming generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
-	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of", "word that no pause holds it", "jobs that its request names", "time to start by", "key of its gate", "scopes that were stopped"}
+	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of", "word that no pause holds it", "jobs that its request names", "time to start by", "key of its gate", "scopes that were stopped", "time to end by"}
 
 func (f fields) String() (text string) {
 	for i, n := range fieldNames {
@@ -103,6 +104,7 @@ func differ(b, a *run.Run) (f fields) {
 	add(b.StartBy != a.StartBy, startBy)
 	add(b.GateKey != a.GateKey || !slices.Equal(b.NamedKeys, a.NamedKeys), gateKey)
 	add(!bytes.Equal(b.Stopped, a.Stopped), scopes)
+	add(b.EndBy != a.EndBy, endBy)
 	return f
 }
 
@@ -120,11 +122,11 @@ type edge struct {
 const nothing run.State = 0
 
 const (
-	claims = generation | epoch | priority | wait | placed | gateKey | startBy
-	ends   = ended | worker | lease | nextAt | expires | wait | startBy
+	claims = generation | epoch | priority | wait | placed | gateKey | startBy | endBy
+	ends   = ended | worker | lease | nextAt | expires | wait | startBy | endBy
 	closes = ends | logKey
 	starts = worker | started | nextAt | lease | attempt | fence | wait | placed | gateKey | startBy
-	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload | opening | why | wait | placed | gateKey | discarded | startBy
+	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload | opening | why | wait | placed | gateKey | discarded | startBy | endBy
 	births = claims | trigger | created | payload | traced | nextAt
 )
 
@@ -146,12 +148,12 @@ var edges = map[[2]run.State]edge{
 	{run.Queued, run.Cancelled}:    {claims | ends | why, over},
 	{run.Queued, run.Dead}:         {ends, over},
 	{run.Queued, run.Failed}:       {ends, all(over, hasNoKey)},
-	{run.Queued, run.Scheduled}:    {generation | epoch | wait | placed | gateKey, all(onDemand, unstarted, rises)},
+	{run.Queued, run.Scheduled}:    {generation | epoch | wait | placed | gateKey | endBy, all(onDemand, unstarted, rises)},
 	{run.Queued, run.Waiting}:      {wait | gateKey | placed, joins},
 	{run.Waiting, run.Waiting}:     {wait, isReleased},
 	{run.Waiting, run.Queued}:      {claims | nextAt, leavesLine},
 	{run.Waiting, run.Cancelled}:   {claims | ends | why, over},
-	{run.Waiting, run.Scheduled}:   {generation | epoch | wait | placed | gateKey, all(onDemand, unstarted, rises)},
+	{run.Waiting, run.Scheduled}:   {generation | epoch | wait | placed | gateKey | endBy, all(onDemand, unstarted, rises)},
 	{run.Waiting, run.Fenced}:      {births | expires, all(fires, unstarted, rises)},
 	{run.Waiting, run.Skipped}:     {claims | ends | stretch | why, all(missedOrReplaced, skipsWaiting)},
 	{run.Queued, run.Fenced}:       {births | expires, all(fires, unstarted, rises)},
@@ -256,7 +258,7 @@ func skipsWaiting(b, a *run.Run) string {
 	return all(over, func(b, a *run.Run) string {
 		return unless(a.Why.Code == run.WhyExpired || b.Attempt == 0 && (b.Opening == 0 || b.Reason == run.CaughtUp), "only what waits for its first attempt, and was not opened by hand, is skipped for overlap")
 	}, func(b, a *run.Run) string {
-		return unless(differ(b, a)&(claims|stretch)&^(wait|placed|gateKey|startBy) == 0 && a.Reason != "", "it keeps its claim, and has a reason")
+		return unless(differ(b, a)&(claims|stretch)&^(wait|placed|gateKey|startBy|endBy) == 0 && a.Reason != "", "it keeps its claim, and has a reason")
 	})(b, a)
 }
 
@@ -377,16 +379,22 @@ func begins(b, a *run.Run) string {
 }
 
 func asksToStop(b, a *run.Run) string {
-	return unless(a.Cancel || !b.Cancel, "a cancel was taken back") + unless(a.Why.IsZero() || a.Cancel && displaces(a), "who gives way is asked to stop")
+	return unless(a.Cancel || !b.Cancel, "a cancel was taken back") + unless(a.Why.IsZero() || a.Cancel && (displaces(a) || atDeadline(a)), "who gives way, or is late, is asked to stop")
 }
 
 // displaces tells whether a run gives way to a later one, or was asked to.
 func displaces(r *run.Run) bool { return job.OverlapPolicy(r.Why.Policy).Displaces() }
 
+// atDeadline tells whether a run was stopped by its deadline, or asked to stop.
+func atDeadline(r *run.Run) bool { return r.Why.Code == run.WhyDeadline }
+
 // closedUnknown: an attempt that may have had its effect has failed, crashed, or given way to a later run at once.
 func closedUnknown(b, a *run.Run) string {
 	if a.GaveWay() {
 		return closed(run.OutcomeCancelled)(b, a)
+	}
+	if atDeadline(a) {
+		return closed(run.OutcomeCancelled, run.OutcomeFailed, run.OutcomeCrashed)(b, a)
 	}
 	return closed(run.OutcomeFailed, run.OutcomeCrashed)(b, a)
 }
@@ -398,7 +406,7 @@ const deletedJob = "the job was deleted"
 const noJob = "there is no such job"
 
 func wasCancelled(b, a *run.Run) string {
-	return unless(b.Cancel || a.GaveWay() || a.Reason == deletedJob || a.Reason == noJob && !a.Callback.IsZero(), "nobody asked to cancel it")
+	return unless(b.Cancel || a.GaveWay() || atDeadline(a) || a.Reason == deletedJob || a.Reason == noJob && !a.Callback.IsZero(), "nobody asked to cancel it")
 }
 
 // closed: the attempt ended in one of these ways, and was counted so.

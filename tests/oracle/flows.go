@@ -155,9 +155,9 @@ func (j *Judge) mayStop(rs *runState) bool {
 	case rs.head != nil:
 		return rs.head.run.Cancel || rs.head.run.State.Ended() || rs.head.left != nil || rs.head.flow != nil && rs.head.flow.cutBy(rs.run.ID.Step) != flow.None
 	case a.Heads():
-		return a.Overdue || rs.cancels > 0 || displaces(a) || a.Reason == deletedJob && j.mayCancel(rs)
+		return a.Overdue || rs.cancels > 0 || displaces(a) || atDeadline(a) || a.Reason == deletedJob && j.mayCancel(rs)
 	}
-	return rs.cancels > 0 || displaces(a)
+	return rs.cancels > 0 || displaces(a) || atDeadline(a)
 }
 
 // stepped is told of a change of a step. b is the step before.

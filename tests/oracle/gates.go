@@ -81,7 +81,7 @@ func (j *Judge) placeStands(rs *runState) bool {
 func (j *Judge) inOrder(at time.Time, js *jobState, key string, lets []*runState) {
 	var first *runState // of those that go on waiting
 	for _, rs := range js.runs {
-		if !waitsAtOwn(&rs.run) || rs.run.GateKey != key || slices.Contains(lets, rs) || !j.placeStands(rs) || js.deletedSince(rs.run.Generation) || rs.run.Expired(ms(at)+j.cfg.Clocks.Milliseconds()) {
+		if !waitsAtOwn(&rs.run) || rs.run.GateKey != key || slices.Contains(lets, rs) || !j.placeStands(rs) || js.deletedSince(rs.run.Generation) || rs.run.TooLate(ms(at)+j.cfg.Clocks.Milliseconds()) {
 			continue
 		}
 		if first == nil || gate.PlaceOf(rs.run).Compare(gate.PlaceOf(first.run)) < 0 {
@@ -441,6 +441,16 @@ func (j *Judge) expired(at time.Time, rs *runState, b *run.Run) {
 	}
 }
 
+// overdue: who is stopped by its deadline was to have ended by a time that is over (G4).
+func (j *Judge) overdue(at time.Time, rs *runState, b *run.Run) {
+	switch a := &rs.run; {
+	case b.EndBy == 0:
+		j.violate("G4", "run %s of %s is stopped by its deadline, and has none", a.ID, a.Tenant)
+	case ms(at)+j.cfg.Clocks.Milliseconds() < b.EndBy:
+		j.violate("G4", "run %s of %s is stopped by its deadline at %s, and was to end by %s", a.ID, a.Tenant, instant(ms(at)), instant(b.EndBy))
+	}
+}
+
 // bounded: whoever is queued for the first time has as long to start as its definition gives it, from when it is due (G4).
 func (j *Judge) bounded(rs *runState) {
 	a := &rs.run
@@ -448,15 +458,21 @@ func (j *Judge) bounded(rs *runState) {
 	if e == nil || a.State != run.Queued || a.Spared() {
 		return
 	}
-	by := int64(0)
-	if lasts := e.Def.Lasts(); lasts != 0 {
-		by = a.ID.Nominal + lasts
-		if !a.ID.OnDemand() {
-			by = e.Due(a.Tenant, a.ID.Job, a.ID.Nominal) + lasts
-		}
+	due := a.ID.Nominal
+	if !a.ID.OnDemand() {
+		due = e.Due(a.Tenant, a.ID.Job, a.ID.Nominal)
 	}
-	if a.StartBy != by {
+	by := func(after time.Duration) int64 {
+		if after == 0 {
+			return 0
+		}
+		return due + after.Milliseconds()
+	}
+	if by := by(e.Def.ExpiresAfter.Std()); a.StartBy != by {
 		j.violate("G4", "run %s of %s is to start by %s, and its job says %s", a.ID, a.Tenant, instant(a.StartBy), instant(by))
+	}
+	if by := by(e.Def.Deadline.Std()); a.EndBy != by {
+		j.violate("G4", "run %s of %s is to have ended by %s, and its job says %s", a.ID, a.Tenant, instant(a.EndBy), instant(by))
 	}
 }
 

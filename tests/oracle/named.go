@@ -261,7 +261,7 @@ func (j *Judge) namedInOrder(at time.Time, of gate.ID, writes *namedWrites, lets
 	for rs := range writes.came {
 		r := &rs.run
 		if !r.Waits() || gate.Of(*r) != of || slices.Contains(lets, rs) || !j.placeStands(rs) || rs.job.deletedOver(r.Generation) ||
-			r.Expired(ms(at)+j.cfg.Clocks.Milliseconds()) || !r.IgnorePause && rs.job.pausedSince(writes.looked) {
+			r.TooLate(ms(at)+j.cfg.Clocks.Milliseconds()) || !r.IgnorePause && rs.job.pausedSince(writes.looked) {
 			continue
 		}
 		if first == nil || gate.PlaceOf(*r).Compare(gate.PlaceOf(first.run)) < 0 {

@@ -237,6 +237,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(displacing(t, job.OverlapCancel), ofCancel)
 	spoil(displacing(t, job.OverlapReplace), ofReplace)
 	spoil(expiring(t), ofExpired)
+	spoil(overrunning(t), ofDeadlines)
 	spoil(branching(t), ofFlows)
 	spoil(catching(t), ofCaught)
 	spoil(asking(t), ofScopes)

@@ -122,6 +122,9 @@ func (j *Judge) changedRun(at time.Time, key store.Key, rs *runState, before, af
 	if a.Cancel && !b.Cancel && !j.mayStop(rs) {
 		j.violate("P2", "run %s of %s is to be cancelled, and nobody asked for it", a.ID, a.Tenant)
 	}
+	if atDeadline(&a) && !atDeadline(&b) {
+		j.overdue(at, rs, &b)
+	}
 	if a.State != run.Skipped && displaces(&a) && !displaces(&b) {
 		j.gaveWay(at, rs, &b)
 	}
@@ -337,7 +340,7 @@ func (j *Judge) ended(rs *runState, b *run.Run) {
 			}
 			return
 		}
-		if (b.State != run.Running || !b.Cancel) && !displaces(a) && !j.mayCancel(rs) {
+		if (b.State != run.Running || !b.Cancel) && !displaces(a) && !atDeadline(a) && !j.mayCancel(rs) {
 			j.violate("P2", "run %s of %s was cancelled as it was %s, and nobody asked for it: %s", a.ID, a.Tenant, b.State, a.Reason)
 		}
 		if !a.ID.OnDemand() && (b.Version == 0 || b.State == run.Fenced || b.State == run.Skipped) {

@@ -47,7 +47,7 @@ func TestP2_Fault10_Fault45_a_sweep_makes_nothing_of_what_ran_and_expired(t *tes
 }
 
 // The clock of a worker's host was stepped, and nothing was asked of the store since that could tell how far it is off. A message comes: the run is too
-// late where it is so by the store's time, and by no other. Where the store tells no time, the host's clock is the time.
+// late where it is so by the store's time, and by no other, both to start and to end. Where the store tells no time, the host's clock is the time.
 func TestG4_Fault09_a_clock_that_was_just_stepped_makes_no_run_too_late(t *testing.T) {
 	for name, c := range map[string]struct {
 		ahead, idle, waits time.Duration // how far, for how long nothing was asked of the store, and how long the run waits for its worker
@@ -60,42 +60,52 @@ func TestG4_Fault09_a_clock_that_was_just_stepped_makes_no_run_too_late(t *testi
 		"and the run is too late":      {30 * time.Minute, 0, 90 * time.Second, false, run.Skipped},
 		"and the store tells no time":  {30 * time.Minute, 0, 10 * time.Second, true, run.Skipped},
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			if c.untold {
-				w = newWorld(t, clocks(oracle.AnyClock))
-			}
-			def := definition(nil, 1)
-			def.ExpiresAfter = schedule.Duration(time.Minute)
-			w.must(w.host("api").put(tenant, "a", def))
-			w.must(w.host("api").trigger(tenant, "a", 0))
-			w.advance(10*time.Second, time.Second, "ticks") // the worker has seen its clock, and knows the job
-			asked, _, err := w.host("api").order(tenant, "a", control.Request{Delay: new(c.idle + time.Second)})
-			w.must(err)
-			h := w.host("worker")
-			h.skew = c.ahead
-			if c.idle > 0 {
-				_, _ = h.dispatch.Clock() // as by a message that is not due
-			}
-			h.before = func(operation) faulty.Fault {
-				if !c.untold {
-					h.store.SetSkew(-c.ahead)
+		for what, late := range map[string]run.State{"to start": run.Skipped, "to end": run.Cancelled} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				w := newWorld(t)
+				if c.untold {
+					w = newWorld(t, clocks(oracle.AnyClock))
 				}
-				return faulty.Fault{}
-			}
-			w.elapsed += c.idle + time.Second + c.waits
-			for range 3 {
-				_ = h.worker.Pass(context.Background(), 0)
-			}
-			h.skew, h.before = 0, nil // NTP has set it right
-			h.store.SetSkew(0)
-			if !c.untold {
-				w.advance(40*time.Second, time.Second, "ticks")
-			}
-			if r, _ := w.run(tenant, asked.ID); r.State != c.want {
-				t.Errorf("it is %s: %s", r.State, r.Reason)
-			}
-			w.wants(w.check(w.now() - 1))
-		})
+				def := definition(nil, 1)
+				if late == run.Skipped {
+					def.ExpiresAfter = schedule.Duration(time.Minute)
+				} else {
+					def.Deadline = schedule.Duration(time.Minute)
+				}
+				w.must(w.host("api").put(tenant, "a", def))
+				w.must(w.host("api").trigger(tenant, "a", 0))
+				w.advance(10*time.Second, time.Second, "ticks") // the worker has seen its clock, and knows the job
+				asked, _, err := w.host("api").order(tenant, "a", control.Request{Delay: new(c.idle + time.Second)})
+				w.must(err)
+				h := w.host("worker")
+				h.skew = c.ahead
+				if c.idle > 0 {
+					_, _ = h.dispatch.Clock() // as by a message that is not due
+				}
+				h.before = func(operation) faulty.Fault {
+					if !c.untold {
+						h.store.SetSkew(-c.ahead)
+					}
+					return faulty.Fault{}
+				}
+				w.elapsed += c.idle + time.Second + c.waits
+				for range 3 {
+					_ = h.worker.Pass(context.Background(), 0)
+				}
+				h.skew, h.before = 0, nil // NTP has set it right
+				h.store.SetSkew(0)
+				if !c.untold {
+					w.advance(40*time.Second, time.Second, "ticks")
+				}
+				want := c.want
+				if want == run.Skipped {
+					want = late
+				}
+				if r, _ := w.run(tenant, asked.ID); r.State != want {
+					t.Errorf("it is %s: %s", r.State, r.Reason)
+				}
+				w.wants(w.check(w.now() - 1))
+			})
+		}
 	}
 }
