@@ -76,6 +76,9 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 	if chance(r, j.Pausing) {
 		def.PauseAfter = 1 + r.IntN(4)
 	}
+	if j.Deadlines > 0 && chance(r, j.Deadlines) {
+		def.Deadline = def.ExpiresAfter + schedule.Duration(rate(r, 1, 5*time.Second, 4*m.Pace.unit()).Truncate(time.Second))
+	}
 	def.Timeout = w.timeout(r)
 	def.Payload = w.payload(pick(r, []int{0, 0, 100, 500, 4000}))
 	if chance(r, j.Callbacks) {

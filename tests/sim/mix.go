@@ -91,6 +91,7 @@ type JobRates struct {
 	Expiring  float64 // whose runs are skipped when they are too late
 	Counted   float64 // with a schedule, which ends after so many fires
 	Pausing   float64 // which so many bad ends in a row pause
+	Deadlines float64 // whose runs are stopped when they have not ended in time
 	Within    float64 // of callbacks that may have a window, which have one
 	Window    schedule.Duration
 
@@ -142,6 +143,7 @@ func Draw(seed uint64) Mix {
 	m.drawDisplace(rand.New(rand.NewPCG(seed, 0x6769766573666d)))    // "gives", and two letters by which the worlds that are always the same have none
 	m.drawCounted(rand.New(rand.NewPCG(seed, 0x656e647365756262)))   // "ends", and four letters by which the worlds that are always the same had none
 	m.drawPausing(rand.New(rand.NewPCG(seed, 0x68616c746271776a)))   // "halt", and four letters as well
+	m.drawDeadlines(rand.New(rand.NewPCG(seed, 0x64656164616e76)))   // "dead", and three letters by which the worlds that are always the same have none
 	return m
 }
 
@@ -376,6 +378,13 @@ func (m *Mix) drawCounted(r *rand.Rand) {
 func (m *Mix) drawPausing(r *rand.Rand) {
 	if chance(r, 0.3) {
 		m.Jobs.Pausing = pick(r, []float64{0.2, 0.5, 0.9})
+	}
+}
+
+// drawDeadlines draws how many jobs give their runs a time to end, from a stream of its own too.
+func (m *Mix) drawDeadlines(r *rand.Rand) {
+	if chance(r, 0.2) {
+		m.Jobs.Deadlines = pick(r, []float64{0.2, 0.5, 0.9})
 	}
 }
 
