@@ -181,6 +181,14 @@ func pauseOf(j wire.Job) string {
 	return fmt.Sprintf("after %d runs in a row that ended badly", j.PauseAfter)
 }
 
+// deadlineOf says in a few words when a run is stopped, "" where it never is.
+func deadlineOf(j wire.Job) string {
+	if j.Deadline == 0 {
+		return ""
+	}
+	return "a run that has not ended " + j.Deadline.String() + " after its time is stopped"
+}
+
 // timeoutOf is how long an attempt may take, or the run of a workflow; "" where this version cannot read the workflow.
 func timeoutOf(j wire.Job) string {
 	if j.Target.Workflow == nil {
@@ -218,7 +226,7 @@ func (c *cli) showJob(s client.Stored) error {
 		}
 		return append(rows, [][2]string{{"fault", st.Fault}, {"queue", j.Queue}, {"priority", string(j.Priority)}, {"guarantee", string(j.Guarantee)},
 			{"timeout", timeoutOf(j)}, {"on failure", j.Retry.Tries()}, {"retention", j.Retention.String()},
-			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"overlap", overlapOf(j)}, {"gates", gatesOf(j.Gates)}, {"expires", expiryOf(j)}, {"pauses", pauseOf(j)}, {"calls", callsOf(j)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
+			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"overlap", overlapOf(j)}, {"gates", gatesOf(j.Gates)}, {"expires", expiryOf(j)}, {"deadline", deadlineOf(j)}, {"pauses", pauseOf(j)}, {"calls", callsOf(j)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
 			{"created", clock(st.CreatedAt)}, {"updated", clock(st.UpdatedAt)}}...)
 	})
 }

@@ -220,7 +220,7 @@ func (c *cli) showRun(r wire.Run) error {
 		}
 		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", reasonOf(r)}, {"trigger", triggerOf(r)}, {"callback", toldOf(r)}, {"calls", calledBy(r)},
 			{"nominal", clock(r.NominalTime)}, {"created", clock(r.CreatedAt)}, {"started", clock(r.StartedAt)}, {"ended", clock(r.EndedAt)},
-			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"start by", clock(r.StartBy)}, {"released", released}, {"worker", r.Worker}, {"fence", fromOne(r.Fence)}, {"trace", r.Trace}}
+			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"start by", clock(r.StartBy)}, {"end by", clock(r.EndBy)}, {"released", released}, {"worker", r.Worker}, {"fence", fromOne(r.Fence)}, {"trace", r.Trace}}
 		if d := r.Discarded; d != nil {
 			rows = append(rows, [2]string{"discarded", c.saidAt(d.At, d.By, d.Note)})
 		}

@@ -70,6 +70,9 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	if r.State == run.Queued {
 		shown.StartBy = instant(r.StartBy)
 	}
+	if r.State != run.Scheduled {
+		shown.EndBy = instant(r.EndBy)
+	}
 	if r.Through != 0 && r.Count != 1 {
 		shown.Skipped = &wire.Skipped{Count: r.Count, Through: instant(r.Through)}
 	}

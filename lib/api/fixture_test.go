@@ -83,7 +83,7 @@ func (b *brittle) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) 
 
 // start makes a server; change, where given, has the last word on its configuration. Handlers: "echo" answers its payload, "say" what
 // its payload says, "fail" fails for good, "failing" with the error that
-// its payload says, "wait" goes on until it is cancelled.
+// its payload says, "broken" fails, "wait" goes on until it is cancelled.
 func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 	t.Helper()
 	handlers := new(target.Registry)
@@ -106,6 +106,9 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 		},
 		"fail": func(context.Context, target.Call) (target.Result, error) {
 			return target.Result{}, target.Permanent(fmt.Errorf("no such account"))
+		},
+		"broken": func(context.Context, target.Call) (target.Result, error) {
+			return target.Result{}, fmt.Errorf("out of order")
 		},
 		"failing": func(_ context.Context, call target.Call) (target.Result, error) {
 			var said struct{ Error string }

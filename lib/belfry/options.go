@@ -202,6 +202,12 @@ func PauseAfter(n int) JobOption {
 	return JobOption{func(def *job.Definition) { def.PauseAfter = n }}
 }
 
+// Deadline stops a run that has not ended so long after its time, 1 s to 5 years, over all its attempts: it ends as cancelled, its Why has the code "deadline", and it
+// calls what [OnFailed] does. A run that was opened again by hand has its time from then on. Default: only each attempt has its [Timeout].
+func Deadline(d time.Duration) JobOption {
+	return JobOption{func(def *job.Definition) { def.Deadline = schedule.Duration(d) }}
+}
+
 // HighPriority has a job's runs go before others that wait.
 func HighPriority() JobOption {
 	return JobOption{func(def *job.Definition) { def.Priority = queue.High }}

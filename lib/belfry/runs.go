@@ -48,7 +48,7 @@ type Run struct {
 	Ended   time.Time `json:"ended_at,omitzero"`
 	Error   string    `json:"error,omitempty"` // of the newest attempt that failed
 
-	Why *Why `json:"why,omitempty"` // of one that SkipOverlap, QueueOverlap or ExpiresAfter has skipped: what for
+	Why *Why `json:"why,omitempty"` // of one that SkipOverlap, QueueOverlap or ExpiresAfter has skipped, or Deadline has stopped: what for
 
 	// Result is what the handler left in Job.Result. [Belfry.Runs] leaves it out.
 	Result json.RawMessage `json:"result,omitempty"`

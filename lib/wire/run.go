@@ -26,6 +26,7 @@ type Run struct {
 	EndedAt       time.Time         `json:"ended_at,omitzero"`
 	ChangedAt     time.Time         `json:"changed_at,omitzero" doc:"when it came to where it stands: was made or due, came into a line or out of it, when an attempt began or ended, or it did"`
 	NextAttemptAt time.Time         `json:"next_attempt_at,omitzero" doc:"of a retrying run, or one that makes up for a missed fire: not before"`
+	EndBy         time.Time         `json:"end_by,omitzero" doc:"under deadline of its job: until when it is to have ended; later it is stopped, over all its attempts. Left out where it has none, before it is queued, and once it has ended"`
 	StartBy       time.Time         `json:"start_by,omitzero" doc:"under expires_after of its job: until when it may start; later it is skipped. Left out where it may however late, before it is queued, and once it has started"`
 	ReleasedAt    time.Time         `json:"released_at,omitzero" doc:"when somebody let it go to the front of the line that it waited in"`
 	ReleasedBy    string            `json:"released_by,omitempty" example:"on-call (0123456789abcdef)" doc:"who did: name and ID of the token, or how whatever stands in front of Belfry knows the caller; left out where nobody is asked who they are"`
@@ -128,9 +129,9 @@ type ReleaseRequest struct {
 	Reason string `json:"reason,omitempty" maxLength:"200" doc:"for people; it is shown with the run"`
 }
 
-// Why says what a run was skipped for, or for whom it has given way.
+// Why says what a run was skipped for, for whom it has given way, or that its deadline has stopped it.
 type Why struct {
-	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; under cancel and replace a later one takes its place, also of a run that was in progress; full: besides, as many waited as max_waiting allows; closed: the gate was closed, and as many waited as it lets wait; expired: it had not started within expires_after, and the other fields are empty"`
+	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; under cancel and replace a later one takes its place, also of a run that was in progress; full: besides, as many waited as max_waiting allows; closed: the gate was closed, and as many waited as it lets wait; expired: it had not started within expires_after, deadline: it had not ended within deadline; of these two the other fields are empty"`
 	Gate     string   `json:"gate" example:"job:daily-report" doc:"where it was skipped: job:NAME is the job's own limit, and any other name that of a gate which jobs share"`
 	Key      string   `json:"key,omitempty" example:"acme" doc:"where the run passes the gate by a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
 	Policy   string   `json:"policy" example:"skip" doc:"of the gate, as the job says it; empty at a gate which jobs share"`
@@ -168,6 +169,8 @@ func (w *Why) clause(reason string) string {
 	switch {
 	case w.Code == "expired":
 		return reason + " (expires_after)"
+	case w.Code == "deadline":
+		return strings.TrimPrefix(reason, "deadline: ") + " (deadline)"
 	case w.Code == "closed" && len(w.InTheWay) == 0:
 		return fmt.Sprintf("the gate was closed, and nobody may wait there (gate: %s)", at)
 	case w.Code == "closed":

@@ -574,6 +574,7 @@ export function JobForm({ draft }: Of) {
       <Group title="If it is late, or goes on">
         <Choice draft={draft} path={['catch_up', 'mode']} label="Missed fires" usual="one" options={{ one: 'the latest runs', all: 'all run', none: 'none runs' }} help="What becomes of fires that were missed, as while no server ran." />
         <Text draft={draft} path={['expires_after']} label="Skip after" placeholder="never" help="A run that has not started so long after its time is skipped." />
+        <Text draft={draft} path={['deadline']} label="Stop after" placeholder="never" help="A run that has not ended so long after its time is stopped, over all its attempts." />
         <Overlap draft={draft} />
       </Group>
       <Group title="Labels">

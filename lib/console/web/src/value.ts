@@ -62,7 +62,7 @@ export function shown(v: Value | undefined): string {
 export const isText = (v: Value | undefined): boolean => v !== undefined && 'raw' in v && v.raw.startsWith('"')
 
 // A new field stands where the API has it.
-const order = ['name', 'description', 'schedule', 'target', 'payload', 'queue', 'priority', 'timeout', 'guarantee', 'catch_up', 'retry', 'retention', 'labels', 'paused', 'overlap', 'expires_after', 'max_runs', 'pause_after', 'on']
+const order = ['name', 'description', 'schedule', 'target', 'payload', 'queue', 'priority', 'timeout', 'guarantee', 'catch_up', 'retry', 'retention', 'labels', 'paused', 'overlap', 'expires_after', 'deadline', 'max_runs', 'pause_after', 'on']
 
 /** set gives the value with another one at a path, or without it. An object that has nothing left goes too, but for what a job calls. */
 export function set(v: Value | undefined, path: string[], to: Value | undefined, deep = 0): Value {
