@@ -66,7 +66,9 @@ func (r Run) Ends() (job.Event, bool) {
 	case Failed, Dead, Unknown:
 		return job.OnFailed, true
 	case Cancelled:
-		return job.OnFailed, r.Why.Code == WhyDeadline
+		if r.Why.Code == WhyDeadline {
+			return job.OnFailed, true
+		}
 	}
 	return "", false
 }

@@ -25,7 +25,7 @@ func StreakKey(tenant, job string) store.Key {
 func (s Streak) Next(r Run, most int) (next Streak, changed bool) {
 	e, ends := r.Ends()
 	switch {
-	case !ends || r.Generation < s.Generation:
+	case !ends || r.State == Cancelled || r.Generation < s.Generation: // what a deadline has stopped tells of no fault of the job
 		return s, false
 	case e == job.OnSucceeded:
 		return Streak{}, s != Streak{}
@@ -41,7 +41,7 @@ func (s Streak) Next(r Run, most int) (next Streak, changed bool) {
 // Pauses tells of the streak behind a run's end whether that is to pause the job, which as many bad ends in a row as most do.
 func (s Streak) Pauses(r Run, most int) bool {
 	e, _ := r.Ends()
-	return e == job.OnFailed && s.Generation == r.Generation && s.Count >= most
+	return e == job.OnFailed && r.State != Cancelled && s.Generation == r.Generation && s.Count >= most
 }
 
 // Op writes the streak over the item that was read, at the end of a run (Unix ms). One that counts nothing is none.
