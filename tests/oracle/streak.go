@@ -27,7 +27,7 @@ func (j *Judge) counts(rs *runState, e *edition) {
 	a, s := &rs.run, &rs.job.streak
 	j.counted(rs.job)
 	_, ends := a.Ends()
-	if e == nil || e.Def.PauseAfter == 0 || !ends || a.Generation < s.Generation {
+	if e == nil || e.Def.PauseAfter == 0 || !ends || a.State == run.Cancelled || a.Generation < s.Generation {
 		if a.Pauses {
 			j.violate("P8", "run %s of %s is to pause its job, and is not counted", rs.id(), rs.job.tenant)
 		}
