@@ -36,7 +36,7 @@ func (j *Judge) skipped(rs *runState, e *edition) {
 		return
 	}
 	window := decided - e.Def.CatchUp.Window.Std().Milliseconds()
-	spared := decided - newestWithin        // a newest fire from then on is not missed
+	spared := decided - newestWithin                // a newest fire from then on is not missed
 	if lasts := e.Def.Times().Least(); lasts != 0 { // what could not start, or end in time, any more is dropped, too
 		window = max(window, decided-lasts)
 	}
