@@ -193,9 +193,11 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 				} else if ended.Placed || ended.ID.IsStep() {
 					gone = append(gone, ended)
 				}
-			} else if r.PastDeadline(now) {
+				continue
+			}
+			if r.PastDeadline(now) {
 				// Durable with the write: its worker finds the word at its next heartbeat. A crash before it leaves it to the next check.
-				stopped, err := d.PutRun(ctx, r.StopAtDeadline(now, edition.Def.Kept()), edition.Def.On, now)
+				r, err = d.PutRun(ctx, r.StopAtDeadline(now, edition.Def.Kept()), edition.Def.On, now)
 				if store.AsConflict(err) != nil {
 					continue // renewed or finished meanwhile: the next check looks again
 				}
@@ -203,9 +205,10 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 					return repairs, err
 				}
 				if d.Cancelled != nil {
-					d.Cancelled(stopped.Tenant, stopped.ID)
+					d.Cancelled(r.Tenant, r.ID)
 				}
-			} else if dead != nil {
+			}
+			if dead != nil {
 				// Its worker lives elsewhere, and its message went with the queue: another looks at it when the lease is over.
 				send = append(send, Outgoing{Run: r, Queue: edition.Def.Queue, Due: max(r.Lease, now+d.Lease.Milliseconds()) + 1000})
 			}

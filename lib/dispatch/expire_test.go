@@ -260,6 +260,31 @@ func TestACheckStopsWhatIsPastItsDeadline(t *testing.T) {
 	g.sound(runs)
 }
 
+// After a restart the message of what is in progress is gone: it has another for the time at which its lease is over, also where it is asked to stop.
+func TestAfterARestartWhatIsPastItsDeadlineHasAMessage(t *testing.T) {
+	g := newGated(t)
+	def := queueing(1)
+	g.define(def)
+	r := g.put(0, func(r run.Run) run.Run { r.EndBy = r.ID.Nominal + time.Minute.Milliseconds(); return r })
+	g.enters(def, r)
+	g.begins(r)
+	g.sent()
+	g.pass(5*time.Minute, 5*time.Minute)
+	g.write(g.stands(r).Extend(g.now.UnixMilli(), 20*time.Second))
+	now := g.now.UnixMilli()
+	alive := func(string) bool { return false }
+	if _, err := g.Check(t.Context(), 1, dispatch.Bounds{Now: now, Horizon: now, Reach: now + 60_000, Resume: now + 2000}, []run.Run{r}, alive); err != nil {
+		t.Fatal(err)
+	}
+	if r := g.stands(r); r.State != run.Running || !r.Cancel {
+		t.Errorf("it is %s, asked %v", r.State, r.Cancel)
+	}
+	depth, err := g.Queues[job.DefaultQueue].Depth(t.Context())
+	if n := depth[r.Priority].Delayed; err != nil || n != 1 {
+		t.Errorf("%d wait in the queue for that time (%v)", n, err)
+	}
+}
+
 // Who waits past its deadline is passed by those behind it, and ended by its own check, which tells whom its job calls: nobody is called from the gate.
 func TestG2_WhoWaitsPastItsDeadlineIsPassed(t *testing.T) {
 	g := newGated(t)

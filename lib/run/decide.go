@@ -100,7 +100,7 @@ func (r Run) startsFirst() bool {
 	return r.State == Queued && r.StartBy != 0 && (r.EndBy == 0 || r.StartBy < r.EndBy)
 }
 
-// Overran tells whether the run has not ended, and its deadline is over. One that is being stopped already has nothing more to be told.
+// PastDeadline tells whether the run has not ended, and its deadline is over. One that is being stopped already has nothing more to be told.
 func (r Run) PastDeadline(now int64) bool {
 	return r.EndBy != 0 && now >= r.EndBy && !r.State.Ended() && !(r.State == Running && r.Cancel)
 }
