@@ -127,7 +127,6 @@ func TestWhatIsNotAvailableYetIsRefusedByItsName(t *testing.T) {
 		s.wrongOverlap(fmt.Sprintf(`{"policy": %q, "limit": 2}`, policy), "malformed", "overlap.policy", want)
 	}
 	for _, c := range []struct{ method, path, body, field string }{
-		{"PUT", "/v1/jobs/x", `"deadline": "1h"`, "deadline"},
 		{"PUT", "/v1/jobs/x", `"unique": {"for": "24h"}`, "unique"},
 		{"PUT", "/v1/jobs/x", `"order_by": ".payload.id"`, "order_by"},
 		{"PUT", "/v1/jobs/x", `"schedule": {"every": "1m", "exclude": ["holidays"]}`, "schedule.exclude"},

@@ -34,7 +34,7 @@ func TestJobsWithAWorkflow(t *testing.T) {
 		"target: {workflow: {steps: {a: {pass: {}}}}, http: {url: x}}":   {"target.http: want nothing beside workflow"},
 		"target: {http: {url: x}}":                                       {"target.workflow: want a workflow, which is missing: this job has another target"},
 		"target: x":                                                      {"target: got text, want an object with workflow"},
-		"target: {workflow: {timeout: 1, steps: {a: {pass: {}}}}}\na: 1": {"a: got an unknown field, want one of description, schedule, target, payload, queue, priority, catch_up, retention, labels, paused, overlap, expires_after, max_runs, pause_after or on", `target.workflow.timeout: got a number, want a duration such as "90s", "1h30m" or "30d"`},
+		"target: {workflow: {timeout: 1, steps: {a: {pass: {}}}}}\na: 1": {"a: got an unknown field, want one of description, schedule, target, payload, queue, priority, catch_up, retention, labels, paused, overlap, expires_after, deadline, max_runs, pause_after or on", `target.workflow.timeout: got a number, want a duration such as "90s", "1h30m" or "30d"`},
 	} {
 		values, err := manifest.Read("job.yaml", []byte(text))
 		if err != nil || !IsJob(values[0]) {
