@@ -247,7 +247,7 @@ func TestP11_ManyLargeJobsBreakNoList(t *testing.T) {
 			t.Fatalf("%s: %d jobs, want %d", what, len(got), jobs)
 		}
 	}
-	for chunk := range slices.Chunk(all, 20) {
+	for chunk := range slices.Chunk(all, 10) {
 		text, err := json.Marshal(map[string]any{"jobs": chunk})
 		if err != nil {
 			t.Fatal(err)

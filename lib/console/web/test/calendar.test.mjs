@@ -180,9 +180,11 @@ test('what has run and waited for longest is named on the overview, and of how m
   const done = await server.until((await server.trigger('lasting')).id, 'succeeded')
   const v = await Visit.to(undefined)
   const { page } = v
-  const ago = (minutes) => new Date(Date.now() - minutes * 60_000).toISOString()
+  // The page's clock stands still, so that minutes are the same on a machine that takes minutes to show them.
+  const now = Date.now()
+  await page.clock.setFixedTime(now)
+  const ago = (minutes) => new Date(now - minutes * 60_000).toISOString()
   const made = (n, state, due, begun) => ({ ...done, id: done.id.replace(/.$/, n), state, ended_at: undefined, nominal_time: ago(due), started_at: begun && ago(begun), attempts: begun ? [{ attempt: 1, started_at: ago(begun), outcome: '' }] : [] })
-  // Minutes are counted from when an answer is given: the machine may be busy until then, and the page asks again.
   const running = [[1, 'running', 90, 14], [4, 'running', 80, 1], [0, 'running', 15, 2], [5, 'running', 5, 5]]
   const waiting = [[3, 'waiting', 6], [2, 'queued', 3]]
   const asked = []
