@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
@@ -47,8 +46,8 @@ none should be running here meanwhile. Every change that is acknowledged is sync
 
 // measure runs a benchmark, which an interrupt ends, and the loss of its terminal; its folder is gone then. Only SIGKILL leaves it.
 func measure[T any](c *cli, ctx context.Context, b benchFlags, run func(context.Context, bench.Host) (T, error)) (report T, err error) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
+	ctx, end := interruptible(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer end()
 	folder := b.data
 	if folder == "" {
 		if folder, err = os.MkdirTemp("", "belfry-bench-"); err != nil {

@@ -145,7 +145,9 @@ func endedBy(t *testing.T, signal syscall.Signal) {
 	if err := cmd.Process.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
+	over := signalled(cmd, signal)
 	_ = cmd.Wait() // its code is looked at
+	over()
 	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
 		t.Errorf("it ended with %d: %s", code, said.String())
 	}

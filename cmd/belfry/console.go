@@ -83,8 +83,7 @@ func (c *cli) consoleWith(ctx context.Context, s consoleSettings) error {
 	if err != nil {
 		return err
 	}
-	signals, end := asksToStop(log, c.stderr)
-	defer end()
+	signals := asksToStop(ctx, log, c.stderr)
 	listener, err := listen(ctx, s.listen)
 	if err != nil {
 		return err

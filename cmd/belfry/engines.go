@@ -205,8 +205,7 @@ func graceOf(asked time.Duration) time.Duration { return max(asked, time.Nanosec
 // untilStopped greets, and runs work until a signal or ctx ends it. The first signal lets what runs end within the grace; a second
 // one ends the process at once, and with it what its targets have started.
 func (c *cli) untilStopped(ctx context.Context, log *slog.Logger, targets *target.Set, grace time.Duration, greet func() error, work func(context.Context) error) error {
-	signals, end := asksToStop(log, c.stderr)
-	defer end()
+	signals := asksToStop(ctx, log, c.stderr)
 	if err := greet(); err != nil {
 		return err
 	}

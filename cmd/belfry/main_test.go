@@ -277,6 +277,24 @@ func startProcess(t *testing.T, args ...string) (*exec.Cmd, string, *lines) {
 	return cmd, started.Address, &log
 }
 
+// signalled sends a process a signal each millisecond until over is called, so that one comes wherever the process has got to.
+func signalled(cmd *exec.Cmd, s os.Signal) (over func()) {
+	ended := make(chan struct{})
+	go func() {
+		again := time.NewTicker(time.Millisecond)
+		defer again.Stop()
+		for {
+			select {
+			case <-again.C:
+				cmd.Process.Signal(s)
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return sync.OnceFunc(func() { close(ended) })
+}
+
 func TestFault38_the_first_signal_drains_and_the_second_ends_at_once(t *testing.T) {
 	busy := func(data, flag string) (*exec.Cmd, *lines) {
 		cmd, address, log := startProcess(t, "--data", data, "--allow-exec", "--grace", "60s")
@@ -298,21 +316,9 @@ func TestFault38_the_first_signal_drains_and_the_second_ends_at_once(t *testing.
 	if got := belfry(t, "", "store", "show", "--data", data, "--job", "busy"); !strings.Contains(got.errors, "in use") {
 		t.Errorf("the folder while it drains: %d %s", got.code, got.errors)
 	}
-	over := make(chan struct{})
-	go func() { // one within a second of the first is the same asking once more
-		again := time.NewTicker(100 * time.Millisecond)
-		defer again.Stop()
-		for {
-			select {
-			case <-again.C:
-				cmd.Process.Signal(syscall.SIGTERM)
-			case <-over:
-				return
-			}
-		}
-	}()
+	over := signalled(cmd, syscall.SIGTERM) // one within a second of the first is the same asking once more
 	err := cmd.Wait()
-	close(over)
+	over()
 	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(log.String(), "ended at once") { // at the end of the grace it would end otherwise
 		t.Errorf("two signals: ended with %v, want at once with code 1\n%s", err, log.String())
 	}

@@ -202,8 +202,7 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	signals, end := asksToStop(log, c.stderr)
-	defer end()
+	signals := asksToStop(ctx, log, c.stderr)
 
 	listener, err := listen(ctx, s.listen)
 	if err != nil {

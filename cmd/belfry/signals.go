@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"os"
@@ -15,7 +16,10 @@ import (
 //
 // A hang-up ends what belongs to a terminal. Without one it comes from whoever rotates logs or has services read their files anew, of which
 // there is nothing to do: log lines go to standard error, and certificates are read anew by themselves.
-func asksToStop(log *slog.Logger, stderr io.Writer) (asked <-chan os.Signal, end func()) {
+//
+// The signals are kept until ctx is over, which it never is in a process of its own: until that is gone. Given up before it has said how it
+// ended, they would let the next one end it without its word and its exit code.
+func asksToStop(ctx context.Context, log *slog.Logger, stderr io.Writer) (asked <-chan os.Signal) {
 	stops, all := make(chan os.Signal, 2), make(chan os.Signal, 8)
 	handled := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGPIPE}
 	handled = append(handled, othersSignals...)
@@ -24,12 +28,12 @@ func asksToStop(log *slog.Logger, stderr io.Writer) (asked <-chan os.Signal, end
 	}
 	signal.Notify(all, handled...)
 	ofTerminal := hasTerminal() // asked now: when it hangs up it has gone
-	over := make(chan struct{})
 	go func() {
+		defer signal.Stop(all)
 		var first time.Time
 		for {
 			select {
-			case <-over:
+			case <-ctx.Done():
 				return
 			case got := <-all:
 				switch {
@@ -52,9 +56,19 @@ func asksToStop(log *slog.Logger, stderr io.Writer) (asked <-chan os.Signal, end
 			}
 		}
 	}()
-	return stops, func() {
-		signal.Stop(all)
-		close(over)
+	return stops
+}
+
+// interruptible gives a context that a signal ends, for a command that then says what it leaves. Without a signal, end gives them up: nothing is to be
+// said of one that comes later. After one they are kept until ctx is over, as asksToStop keeps them.
+func interruptible(ctx context.Context, by ...os.Signal) (interrupted context.Context, end func()) {
+	interrupted, giveUp := signal.NotifyContext(ctx, by...)
+	return interrupted, func() {
+		if interrupted.Err() == nil {
+			giveUp()
+			return
+		}
+		context.AfterFunc(ctx, giveUp)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -51,8 +50,8 @@ func (w *waiter) flags(cmd *cobra.Command) {
 
 // wait gives the run when it has ended. An interrupt and the timeout leave the run going on, and say so.
 func (w *waiter) wait(ctx context.Context, id string) (wire.Run, error) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	ctx, end := interruptible(ctx, os.Interrupt, syscall.SIGTERM)
+	defer end()
 	var late <-chan time.Time
 	if w.timeout != "" {
 		d, err := schedule.ParseDuration(w.timeout)

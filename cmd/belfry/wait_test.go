@@ -106,7 +106,9 @@ func TestAnInterruptLeavesTheRunGoingOn(t *testing.T) {
 	}
 	eventually(t, "it waits", func() (bool, string) { return strings.Contains(log.String(), "attempt 1 runs"), log.String() })
 	waiting.Process.Signal(os.Interrupt)
+	over := signalled(waiting, os.Interrupt)
 	waiting.Wait()
+	over()
 	id, _, _ := strings.Cut(log.String(), "\n")
 	if code := waiting.ProcessState.ExitCode(); code != 130 || !strings.Contains(log.String(), id+" goes on") {
 		t.Errorf("interrupted: code %d, %s", code, log.String())

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
@@ -40,8 +39,8 @@ type watch struct {
 }
 
 func (w *watch) run(ctx context.Context) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	ctx, end := interruptible(ctx, os.Interrupt, syscall.SIGTERM)
+	defer end()
 	draws := isTerminal(w.stdout) && !dumb() && !w.structured()
 	poll := time.NewTicker(watchEvery)
 	defer poll.Stop()

@@ -47,9 +47,11 @@ func TestRunsAreWatched(t *testing.T) {
 		t.Errorf("then it shows %+v", r)
 	}
 	watching.Process.Signal(os.Interrupt)
+	over := signalled(watching, os.Interrupt)
 	if err := watching.Wait(); err != nil {
 		t.Errorf("interrupted: %v, want code 0", err)
 	}
+	over()
 
 	// On a terminal it is drawn anew, no higher than the terminal.
 	for range 12 {
