@@ -31,7 +31,7 @@ func (c *cli) dataFindings(ctx context.Context, data string) ([]finding, []wire.
 		}
 		return []finding{f}, nil
 	}
-	found := []finding{privateFinding("data folder", data), syncFinding(data), roomFinding(data)}
+	found := []finding{privateFinding("data folder", data), syncFinding(data), c.roomFinding(data)}
 	damage, held := c.damageFindings(ctx, data)
 	if found = append(found, damage...); !held && slices.ContainsFunc(damage, func(f finding) bool { return f.Status == findProblem }) {
 		return append(found, finding{Check: "store", Status: findAttention, Found: "it is damaged, so its records were not looked at",

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -184,12 +183,12 @@ func roundly(d time.Duration) time.Duration {
 }
 
 // roomFinding tells how full the disk is.
-func roomFinding(folder string) finding {
-	var about syscall.Statfs_t
-	if err := syscall.Statfs(folder, &about); err != nil {
+func (c *cli) roomFinding(folder string) finding {
+	free, size, err := c.diskRoom(folder)
+	if err != nil {
 		return finding{Check: "room", Status: findAttention, Found: "how much is left is not known: " + err.Error()}
 	}
-	return judgeRoom(about.Bavail*uint64(about.Bsize), about.Blocks*uint64(about.Bsize))
+	return judgeRoom(free, size)
 }
 
 func judgeRoom(free, size uint64) finding {

@@ -19,6 +19,36 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
+// A disk that is nearly full is told of before the server stops on it, and is no fault of the doctor's where that cannot be asked.
+func TestTheDoctorOfADiskThatIsNearlyFull(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	t.Run("prepare", func(t *testing.T) { dev(t, "--data", data) })
+	for _, c := range []struct {
+		free, size uint64
+		err        error
+		code       int
+		status     string
+		found      string
+	}{
+		{free: 500 << 30, size: 1000 << 30, status: findOK, found: "500 GB free, 50%"},
+		{free: 40 << 30, size: 1000 << 30, status: findAttention, found: "40 GB free, 4%"},
+		{free: 9 << 30, size: 1000 << 30, code: 1, status: findProblem, found: "9216 MB free, 0%"},
+		{err: errors.New("no such device"), status: findAttention, found: "how much is left is not known: no such device"},
+	} {
+		var asked string
+		room := func(folder string) (free, size uint64, err error) { asked = folder; return c.free, c.size, c.err }
+		got := belfryOn(t, room, "", "doctor", "-o", "json", "--data", data)
+		found := decode[[]finding](t, got.out)
+		at := slices.IndexFunc(found, func(f finding) bool { return f.Check == "room" })
+		if at < 0 || got.code != c.code || asked != data {
+			t.Fatalf("%s: code %d, asked of %q\n%s%s", c.found, got.code, asked, got.out, got.errors)
+		}
+		if f := found[at]; f.Status != c.status || f.Found != c.found || c.err == nil && (f.Help == "") != (c.status == findOK) {
+			t.Errorf("found %+v, want %s: %s", f, c.status, c.found)
+		}
+	}
+}
+
 // diagnosed runs the doctor and gives its findings by their checks.
 func diagnosed(t *testing.T, code int, args ...string) map[string]finding {
 	t.Helper()

@@ -47,11 +47,18 @@ type outcome struct {
 	out, errors string
 }
 
+// belfry runs a command in this process. Half of each disk is free, whatever this machine's own is like.
 func belfry(t *testing.T, stdin string, args ...string) outcome {
 	t.Helper()
+	return belfryOn(t, func(string) (free, size uint64, err error) { return 500 << 30, 1000 << 30, nil }, stdin, args...)
+}
+
+// belfryOn is belfry where disks have that much room.
+func belfryOn(t *testing.T, room func(folder string) (free, size uint64, err error), stdin string, args ...string) outcome {
+	t.Helper()
 	var out, errs bytes.Buffer
-	code := run(t.Context(), args, strings.NewReader(stdin), &out, &errs)
-	return outcome{code, out.String(), errs.String()}
+	c := &cli{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, now: time.Now, diskRoom: room}
+	return outcome{c.run(t.Context(), args), out.String(), errs.String()}
 }
 
 // dev starts belfry dev in this process and gives its address; it ends with the test.

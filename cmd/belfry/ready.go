@@ -71,17 +71,25 @@ func (d *disk) look() wire.Check {
 		}
 		return wire.Check{Name: "disk", State: wire.CheckFailing, Detail: "the data folder cannot be written: " + err.Error()}
 	}
-	var about syscall.Statfs_t
-	if err := syscall.Statfs(d.folder, &about); err != nil {
+	free, size, err := diskRoom(d.folder)
+	if err != nil {
 		return wire.Check{Name: "disk", State: wire.CheckAttention, Detail: "can be written; how much room is left is not known: " + err.Error()}
 	}
-	free, size := about.Bavail*uint64(about.Bsize), about.Blocks*uint64(about.Bsize)
 	c := wire.Check{Name: "disk", State: wire.CheckOK, Detail: fmt.Sprintf("can be written, %d%% free", 100*free/max(1, size))}
 	if free < lowSpace || free < size/20 {
 		c.State = wire.CheckAttention
 		c.Detail = fmt.Sprintf("can be written, and only %d MB are free", free>>20)
 	}
 	return c
+}
+
+// diskRoom is how many bytes are free on the disk of a folder, and how many it has in all.
+func diskRoom(folder string) (free, size uint64, err error) {
+	var about syscall.Statfs_t
+	if err := syscall.Statfs(folder, &about); err != nil {
+		return 0, 0, err
+	}
+	return about.Bavail * uint64(about.Bsize), about.Blocks * uint64(about.Bsize), nil
 }
 
 func (d *disk) probe() error {

@@ -35,18 +35,24 @@ type cli struct {
 	zone   *time.Location
 	width  int  // columns that a line of a table may take, 0 for any
 	colour bool // on stdout
+
+	diskRoom func(folder string) (free, size uint64, err error) // in bytes, of the disk that a folder is on
 }
 
 // run is the whole program: it gives the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now}
+	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, diskRoom: diskRoom}
+	return c.run(ctx, args)
+}
+
+func (c *cli) run(ctx context.Context, args []string) int {
 	root := c.root()
 	if slices.Contains(args, cobra.ShellCompRequestCmd) || slices.Contains(args, cobra.ShellCompNoDescRequestCmd) {
 		c.complete(root) // a shell asks; for all else it would be work for nothing
 	}
 	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetIn(c.stdin)
+	root.SetOut(c.stdout)
 	root.SetErr(c.messages())
 	cmd, err := root.ExecuteContextC(ctx)
 	err = c.explain(err)
