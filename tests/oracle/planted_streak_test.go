@@ -1,10 +1,12 @@
 package oracle_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -41,6 +43,87 @@ func TestNothingIsFoundWhereBadEndsPauseAJob(t *testing.T) {
 		}
 	}); p.put(first, "streak") < 0 {
 		t.Error("no end was counted")
+	}
+}
+
+// besides is a life of three runs of a job that each bad end pauses: two end badly, and one succeeds in between. The second bad end was decided on before that
+// success, and written behind it, or all of it is behind.
+func besides(t testing.TB, before bool) life {
+	r := newRig(t)
+	r.elapsed = time.Second
+	def := works(1, nil)
+	def.Retry.MaxAttempts, def.PauseAfter = 1, 1
+	r.put(tenant, "one", def)
+	ids := []run.ID{r.trigger("one", "", http.StatusAccepted, `{}`), r.trigger("one", "", http.StatusAccepted, `{}`), r.trigger("one", "", http.StatusAccepted, `{}`)}
+	now := r.now().UnixMilli()
+	limits := run.Limits{MaxFailures: 1, MaxCrashes: 1, Retention: 24 * time.Hour}
+	decided := func(id run.ID, decide func(run.Run) run.Run) *dispatch.Put {
+		standing, err := r.dispatch.ReadRuns(t.Context(), []run.Run{{ID: id, Tenant: tenant}})
+		r.must(err)
+		edition, err := r.dispatch.EditionOf(t.Context(), standing[0])
+		r.must(err)
+		put, err := r.dispatch.Prepare(t.Context(), decide(standing[0]), edition.Def.On, now)
+		r.must(err)
+		return put
+	}
+	written := func(put *dispatch.Put) {
+		_, err := r.dispatch.Do(t.Context(), put)
+		r.must(err)
+	}
+	fail := func(r run.Run) run.Run { return r.Fail(now, run.Failure{Error: "broken"}, limits) }
+	for _, id := range ids {
+		written(decided(id, func(r run.Run) run.Run { return r.Start("worker", now, time.Minute) }))
+	}
+	written(decided(ids[0], fail))
+	var last *dispatch.Put
+	if before {
+		last = decided(ids[2], fail)
+	}
+	written(decided(ids[1], func(r run.Run) run.Run { return r.Succeed(now, run.Ref{}, "", limits) }))
+	if !before {
+		last = decided(ids[2], fail)
+	}
+	written(last)
+	return r.told
+}
+
+// A bad end that pauses its job is counted with what it has seen, on whichever side of a success that came in between. Neither tells of more than there was.
+func TestP8_ABadEndBesideASuccess(t *testing.T) {
+	for name, before := range map[string]bool{"before": true, "behind": false} {
+		t.Run(name, func(t *testing.T) {
+			l := besides(t, before)
+			ofEnds := func(l life) (found []string) {
+				for _, v := range l.judged(oracle.Config{}) {
+					if strings.HasPrefix(v, "P8: ") {
+						found = append(found, v)
+					}
+				}
+				return found
+			}
+			if found := ofEnds(l); len(found) > 0 {
+				t.Errorf("found %q", found)
+			}
+			counts := 0
+			at := 0
+			for i, e := range l {
+				if strings.HasPrefix(e.key.Partition, "streak#") && !e.gone {
+					counts, at = counts+1, i
+				}
+			}
+			if want := map[bool]int{true: 1, false: 2}[before]; counts != want {
+				t.Fatalf("%d ends are counted, want %d", counts, want)
+			}
+			p := &plot{TB: t, life: l}
+			read, err := run.StreakFromItem(store.Item{Key: l[at].key, Version: 1, Value: l[at].value})
+			if err != nil {
+				t.Fatal(err)
+			}
+			read.Count++
+			l[at].value = encoded(p, read)
+			if found := ofEnds(l); len(found) == 0 {
+				t.Error("one that says too many is not found")
+			}
+		})
 	}
 }
 

@@ -15,14 +15,22 @@ import (
 // streak is how many runs of a job have ended badly in a row.
 type streak struct {
 	run.Streak
-	since int         // the event that has written it
-	was   run.Streak  // the one before it
-	owes  *run.Streak // what its record has to say next, by the newest end
-	by    *runState   // of which that is
+	since int          // the event that has written it
+	were  []pastStreak // those before it, oldest first
+	owes  *run.Streak  // what its record has to say next, by the newest end
+	may   *run.Streak  // what it may say next, though it need not
+	by    *runState    // of which that is
+}
+
+// pastStreak is a streak that stood until an event.
+type pastStreak struct {
+	run.Streak
+	until int
 }
 
 // counts notes how the end of a run of a generation is to be counted. A success must have seen a record that stood when the state before it was written. A bad end
-// behind as many as pause the job is not counted, and pauses it too; it may have seen them where a success has come between.
+// behind as many as pause the job is not counted, and pauses it too. Where a success has come between, it may have seen them still, or be the first behind that: of
+// two ends at once neither is the earlier one. Where one pauses the job, that says the same of either.
 func (j *Judge) counts(rs *runState, e *edition) {
 	a, s := &rs.run, &rs.job.streak
 	j.counted(rs.job)
@@ -47,15 +55,22 @@ func (j *Judge) counts(rs *runState, e *edition) {
 			s.owes = &run.Streak{}
 		}
 		return
-	case a.Pauses && (full(s.Streak) || full(s.was) && s.since > began):
+	case a.Pauses && full(s.Streak):
 		return
 	}
 	next := run.Streak{Generation: a.Generation, Count: 1}
 	if s.Generation == a.Generation {
 		next.Count += s.Count
 	}
+	pauses := next.Count >= e.Def.PauseAfter
+	if a.Pauses && slices.ContainsFunc(s.were, func(was pastStreak) bool { return was.until > began && full(was.Streak) }) {
+		if pauses {
+			s.may = &next
+		}
+		return
+	}
 	s.owes = &next
-	if pauses := next.Count >= e.Def.PauseAfter; a.Pauses != pauses {
+	if a.Pauses != pauses {
 		j.violate("P8", "run %s of %s is the %d. in a row that ended badly, of %d that pause its job, and says of that %v", rs.id(), rs.job.tenant, next.Count, e.Def.PauseAfter, a.Pauses)
 	}
 }
@@ -65,7 +80,7 @@ func (j *Judge) counted(js *jobState) {
 	if owes := js.streak.owes; owes != nil {
 		j.violate("P8", "run %s of %s ended as %s, and was not counted with that: want %d in a row", js.streak.by.id(), js.tenant, js.streak.by.run.State, owes.Count)
 	}
-	js.streak.owes = nil
+	js.streak.owes, js.streak.may = nil, nil
 }
 
 func (j *Judge) storedStreak(key store.Key, rest string, before, after store.Item) {
@@ -76,12 +91,13 @@ func (j *Judge) storedStreak(key store.Key, rest string, before, after store.Ite
 	switch {
 	case err != nil:
 		j.violate("P8", "%s: %v", key, err)
-	case s.owes != nil && read == *s.owes:
+	case s.owes != nil && read == *s.owes, s.may != nil && read == *s.may:
 	case s.owes == nil && !after.Exists() && s.by != nil && s.by.run.State == run.Succeeded: // which has seen one that was written meanwhile
 	default:
 		j.violate("P8", "%s says that %d runs of generation %d ended badly in a row, and the runs do not", key, read.Count, read.Generation)
 	}
-	s.Streak, s.was, s.since, s.owes = read, s.Streak, j.event, nil
+	s.were = append(s.were, pastStreak{s.Streak, j.event})
+	s.Streak, s.since, s.owes, s.may = read, j.event, nil, nil
 }
 
 // pausedFor: a job that was paused for its runs has one that says so, of the generation that was in force.
