@@ -313,20 +313,34 @@ func TestG2_WhoWaitsPastItsDeadlineIsPassed(t *testing.T) {
 	g.sound(runs)
 }
 
-// The deadline of a workflow's run has its check, also where its time is over a while after that; what could not be stopped for long is looked at like any other.
+// The deadline of a workflow's run has its check, and so has its timeout, whichever comes first; what could not be stopped for long is looked at like any other.
 func TestAWorkflowsRunIsFoundAtItsDeadline(t *testing.T) {
-	g := newGated(t)
-	def := job.Definition{Target: target.Spec{Workflow: json.RawMessage(`{"timeout": "75m", "steps": {"a": {"handler": {"name": "x"}}}}`)}}.WithDefaults()
-	g.define(def)
-	head := run.Run{ID: run.RequestID("report", g.now.UnixMilli(), 1), Tenant: "default", State: run.Running, Generation: 1, Started: g.now.UnixMilli()}
-	head.EndBy = head.Started + 63*time.Minute.Milliseconds()
-	at := head.EndBy + g.Ahead().Milliseconds()
-	reach := head.EndBy - 90_000
-	if check := g.Wakeup(t.Context(), head, reach); check.Wake < at || check.Wake > at+1 {
-		t.Errorf("its check lies %d ms from its deadline", check.Wake-at)
-	}
-	long := at + 30*time.Minute.Milliseconds()
-	if check := g.Wakeup(t.Context(), head, long); check.Wake < long+10*time.Minute.Milliseconds() {
-		t.Errorf("half an hour behind its deadline the next check comes after %d ms", check.Wake-long)
+	for name, lasts := range map[string]struct{ deadline, timeout time.Duration }{
+		"deadline": {63 * time.Minute, 75 * time.Minute}, "timeout": {90 * time.Minute, 75 * time.Minute}, "timeout alone": {0, 75 * time.Minute},
+	} {
+		g := newGated(t)
+		def := job.Definition{Target: target.Spec{Workflow: json.RawMessage(`{"timeout": "` + lasts.timeout.String() + `", "steps": {"a": {"handler": {"name": "x"}}}}`)}}.WithDefaults()
+		g.edit(func(j *job.Job) { j.Def = def })
+		head := run.Run{ID: run.RequestID("report", g.now.UnixMilli(), 1), Tenant: "default", State: run.Running, Generation: 1, Started: g.now.UnixMilli()}
+		end := head.Started + lasts.timeout.Milliseconds()
+		if lasts.deadline != 0 {
+			head.EndBy = head.Started + lasts.deadline.Milliseconds()
+			end = min(end, head.EndBy)
+		}
+		if e, err := g.Book.Edition(t.Context(), head.Tenant, head.ID.Job, head.Generation); err != nil || e.Def.Target.Workflow == nil {
+			t.Fatalf("%s: it goes by %+v (%v)", name, e, err)
+		}
+		at := end + g.Ahead().Milliseconds()
+		if check := g.Wakeup(t.Context(), head, end-90_000); check.Wake < at || check.Wake > at+1 {
+			t.Errorf("%s: its check lies %d ms from there", name, check.Wake-at)
+		}
+		soon := at + time.Minute.Milliseconds()
+		if check := g.Wakeup(t.Context(), head, soon); check.Wake != soon+1 {
+			t.Errorf("%s: a minute behind it the next check comes after %d ms", name, check.Wake-soon)
+		}
+		long := at + 30*time.Minute.Milliseconds()
+		if check, regular := g.Wakeup(t.Context(), head, long), timer.NextCheck(head.Tenant, head.ID, long); check.Wake != regular.Wake {
+			t.Errorf("%s: half an hour behind it the next check comes after %d ms, want the regular one, after %d", name, check.Wake-long, regular.Wake-long)
+		}
 	}
 }

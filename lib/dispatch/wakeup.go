@@ -48,7 +48,7 @@ func (d *Dispatcher) wakeup(ctx context.Context, r run.Run, reach int64, followe
 	if r.State == run.Queued {
 		sooner(r.StartBy)
 	}
-	if !r.Cancel && r.State != run.Scheduled && r.EndBy > reach-timer.MaxCheckGap.Milliseconds() { // what could not be stopped for so long is looked at like any other
+	if !r.Cancel && !r.Heads() && r.State != run.Scheduled && stoppable(r.EndBy, reach) {
 		sooner(r.EndBy)
 	}
 	if !r.Heads() || r.Cancel {
@@ -85,9 +85,14 @@ func lasts(head run.Run, w *flow.Workflow) int64 {
 // overdueBefore gives the check that finds the time of a workflow's run, or its deadline, over, and whether it comes before the next regular one. It lies at least at
 // soonest (Unix ms).
 func (d *Dispatcher) overdueBefore(head run.Run, w *flow.Workflow, soonest int64) (check timer.Timer, early bool) {
-	check = timer.NewCheck(head.Tenant, head.ID, max(d.pastEnd(lasts(head, w)), soonest))
-	return check, check.Wake < timer.NextCheck(head.Tenant, head.ID, soonest-1).Wake
+	end := lasts(head, w)
+	check = timer.NewCheck(head.Tenant, head.ID, max(d.pastEnd(end), soonest))
+	return check, stoppable(end, soonest-1) && check.Wake < timer.NextCheck(head.Tenant, head.ID, soonest-1).Wake
 }
+
+// stoppable tells whether a run is looked at for its end, Unix ms, ahead of its regular check, which lies beyond reach: what could not be stopped for so long behind that end is looked
+// at like any other.
+func stoppable(end, reach int64) bool { return end > reach-timer.MaxCheckGap.Milliseconds() }
 
 // pastEnd is where a check lies that is to find the time over which ends then, both Unix ms. Ticks come upon a timer as much as their horizon is ahead of
 // them: the check lies so much behind that end, or it would find nothing.
