@@ -277,16 +277,11 @@ func (r Run) Fail(now int64, f Failure, l Limits) Run {
 	r.Failures++
 	r = r.closeAttempt(now, OutcomeFailed, f.Error)
 	switch {
-	case r.Cancel && !(r.Why.Code == WhyDeadline && l.AtMostOnce && f.Unsure):
-		return r.end(Cancelled, now, r.Reason, l)
 	case r.Cancel:
-		return r.end(Unknown, now, r.Reason, l)
+		return r.stopped(now, f.Unsure, l)
 	case r.PastDeadline(now): // what it ran into may be no more than that
-		r.Why = Why{Code: WhyDeadline}
-		if l.AtMostOnce && f.Unsure {
-			return r.end(Unknown, now, r.deadlineReason(), l)
-		}
-		return r.end(Cancelled, now, r.deadlineReason(), l)
+		r.Why, r.Reason = Why{Code: WhyDeadline}, r.deadlineReason()
+		return r.stopped(now, f.Unsure, l)
 	case l.AtMostOnce && f.Unsure:
 		return r.end(Unknown, now, "at most once: the effect may have happened", l)
 	case f.Permanent:
@@ -354,14 +349,19 @@ func (r Run) AskCancel(now int64, reason string, retention time.Duration) (Run, 
 	return r, false
 }
 
-// Cancelled ends an attempt that was stopped because a cancel was asked for. At most once it may have had its effect: somebody who cancels knows that, and a deadline
-// does not.
+// Cancelled ends an attempt that was stopped because a cancel was asked for.
 func (r Run) Cancelled(now int64, log string, l Limits) Run {
+	return r.Logged(log).closeAttempt(now, OutcomeCancelled, "").stopped(now, true, l)
+}
+
+// stopped ends a run that was cancelled or is past its deadline. At most once its attempt may have had its effect, where that is unsure: somebody who cancels
+// knows that, and a deadline does not.
+func (r Run) stopped(now int64, unsure bool, l Limits) Run {
 	state := Cancelled
-	if l.AtMostOnce && r.Why.Code == WhyDeadline {
+	if unsure && l.AtMostOnce && r.Why.Code == WhyDeadline {
 		state = Unknown
 	}
-	return r.Logged(log).closeAttempt(now, OutcomeCancelled, "").end(state, now, r.Reason, l)
+	return r.end(state, now, r.Reason, l)
 }
 
 // Lasting gives a run that is queued without a claim, or was just opened again, at now, its times from then on or from its own time.
