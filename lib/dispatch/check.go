@@ -269,7 +269,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	if _, err := d.Send(ctx, send); err != nil { // what is not sent has its next check
 		return repairs, err
 	}
-	for tenant, mine := range ByTenant(requests, func(r run.Run) string { return r.Tenant }) {
+	for tenant, mine := range GroupBy(requests, func(r run.Run) string { return r.Tenant }) {
 		tally, err := d.Requests(ctx, tenant, epoch, b, mine)
 		repairs.Claimed += tally.Claimed
 		if err != nil {
@@ -304,20 +304,20 @@ func (d *Dispatcher) explained(ctx context.Context, l lane, crowds map[lane]bool
 	return crowds[l], nil
 }
 
-// ByTenant groups runs or timers by whose they are, in the order in which tenants come first: no call works for two tenants at once.
-func ByTenant[T any](all []T, tenant func(T) string) iter.Seq2[string, []T] {
-	groups := map[string][]T{}
-	var order []string
+// GroupBy groups runs or timers by what they have in common, in the order in which groups come first. By tenants, no call works for two of them at once.
+func GroupBy[K comparable, T any](all []T, of func(T) K) iter.Seq2[K, []T] {
+	groups := map[K][]T{}
+	var order []K
 	for _, one := range all {
-		whose := tenant(one)
-		if groups[whose] == nil {
-			order = append(order, whose)
+		key := of(one)
+		if groups[key] == nil {
+			order = append(order, key)
 		}
-		groups[whose] = append(groups[whose], one)
+		groups[key] = append(groups[key], one)
 	}
-	return func(yield func(string, []T) bool) {
-		for _, whose := range order {
-			if !yield(whose, groups[whose]) {
+	return func(yield func(K, []T) bool) {
+		for _, key := range order {
+			if !yield(key, groups[key]) {
 				return
 			}
 		}

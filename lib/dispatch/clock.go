@@ -64,6 +64,15 @@ func (d *Dispatcher) SureClock(ctx context.Context, r run.Run) (int64, error) {
 	return now, err
 }
 
+// ClockFor is the time at which an attempt of a run begins, is renewed or ends: of a run that has a deadline SureClock, since so much time is left, and what ends
+// then may be its deadline's.
+func (d *Dispatcher) ClockFor(ctx context.Context, r run.Run) (int64, error) {
+	if r.EndBy != 0 {
+		return d.SureClock(ctx, r)
+	}
+	return d.Clock()
+}
+
 func (d *Dispatcher) inDoubt() bool {
 	d.steady.mu.Lock()
 	defer d.steady.mu.Unlock()

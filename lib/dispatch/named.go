@@ -287,7 +287,7 @@ func (d *Dispatcher) endDeleted(ctx context.Context, waiting []run.Run) ([]run.R
 			kept = append(kept, r)
 		}
 	}
-	for tenant, mine := range ByTenant(named, func(r run.Run) string { return r.Tenant }) {
+	for tenant, mine := range GroupBy(named, func(r run.Run) string { return r.Tenant }) {
 		jobs, err := d.newest(ctx, tenant, mine)
 		if err != nil {
 			return nil, err

@@ -63,7 +63,7 @@ func (d *Dispatcher) Anew(ctx context.Context, b Bounds, absent []run.Run) ([]ru
 		}
 	}
 	left := map[store.Key]bool{}
-	for tenant, mine := range ByTenant(old, func(r run.Run) string { return r.Tenant }) {
+	for tenant, mine := range GroupBy(old, func(r run.Run) string { return r.Tenant }) {
 		jobs, err := d.newest(ctx, tenant, mine)
 		if err != nil {
 			return nil, err

@@ -52,7 +52,11 @@ const pausedAtOnce = 8
 
 // pauseEach pauses the jobs of runs that say so, each once, and gives the runs that another look is to ask for again.
 func (d *Dispatcher) pauseEach(ctx context.Context, ended []run.Run) (again []run.Run) {
-	jobs := byJob(ended)
+	type name struct{ tenant, job string }
+	var jobs [][]run.Run
+	for _, ended := range GroupBy(ended, func(r run.Run) name { return name{r.Tenant, r.ID.Job} }) {
+		jobs = append(jobs, ended)
+	}
 	later := make([]bool, len(jobs))
 	Parallel(jobs, pausedAtOnce, func(i int, ended []run.Run) {
 		var err error
@@ -66,22 +70,6 @@ func (d *Dispatcher) pauseEach(ctx context.Context, ended []run.Run) (again []ru
 		}
 	}
 	return again
-}
-
-// byJob groups runs by their jobs, in the order in which these come first.
-func byJob(runs []run.Run) (groups [][]run.Run) {
-	type name struct{ tenant, job string }
-	at := map[name]int{}
-	for _, r := range runs {
-		of := name{r.Tenant, r.ID.Job}
-		i, known := at[of]
-		if !known {
-			i = len(groups)
-			at[of], groups = i, append(groups, nil)
-		}
-		groups[i] = append(groups[i], r)
-	}
-	return groups
 }
 
 // pauseFor pauses the job of runs that say so, all of one. A job that cannot be read here is told of, and nobody's work waits for that: with an error it is not known

@@ -105,7 +105,7 @@ func (d *Desk) writeGroup(group []*ending) {
 		if !standing.Holds(e.held.started.Fence) || i > 0 && nameOf(group[i-1].held.started) == nameOf(e.held.started) {
 			continue // fenced, or an attempt that was frozen and its successor
 		}
-		now := e.held.now()
+		now := e.held.now(e.ctx)
 		r := e.change(standing, now)
 		on := e.held.edition.Def.On
 		if !d.Dispatch.Alone(r, on, now) {

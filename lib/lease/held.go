@@ -108,8 +108,8 @@ func (h *Held) Task() worker.Task {
 		Lease: h.desk.Dispatch.Lease, Failure: h.lost, Trace: r.Trace}
 }
 
-func (h *Held) now() int64 {
-	now, err := h.desk.Dispatch.Clock()
+func (h *Held) now(ctx context.Context) int64 {
+	now, err := h.desk.Dispatch.ClockFor(ctx, *h.started)
 	if err != nil { // an attempt under way ends, whatever the clock; the store's time is the better one
 		now = h.desk.Dispatch.Now().Add(h.desk.Dispatch.Store.Skew()).UnixMilli()
 	}
@@ -172,7 +172,7 @@ func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.R
 				}
 				return false, worker.ErrFenced
 			}
-			now := h.now()
+			now := h.now(ctx)
 			if put, err = h.desk.Dispatch.Prepare(ctx, change(standing, now), h.edition.Def.On, now); err != nil {
 				return false, err
 			}
@@ -339,9 +339,6 @@ func (h *Held) Close() {
 // ending gives how the attempt has ended, and the change that this makes of the run. It puts result and log away, so it may take a while.
 func (h *Held) ending(ctx context.Context, e worker.End) (run.Outcome, func(run.Run, int64) run.Run) {
 	e, k := h.keep(ctx, e)
-	if h.started.EndBy != 0 { // whether that is over is told by the store's time: a clock that was stepped asks for it
-		_, _ = h.desk.Dispatch.SureClock(ctx, *h.started)
-	}
 	return e.Outcome, h.change(e, k)
 }
 

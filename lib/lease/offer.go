@@ -80,21 +80,14 @@ type beginning struct {
 	letIn int64         // Unix ms, when the run was let in from the line of its gate; 0 where it never waited
 }
 
-// clock is the time at which an attempt begins; where its run has a deadline, by the store's, since so much time is left.
-func (o *Offer) clock(ctx context.Context) (int64, error) {
-	if o.run.EndBy != 0 {
-		return o.desk.Dispatch.SureClock(ctx, o.run)
-	}
-	return o.desk.Dispatch.Clock()
-}
-
 // Start begins attempts of this process's worker: those of runs that are due are one call of the store, and the others go on by
 // themselves meanwhile.
 func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, begun func(i int, started worker.Attempt, err error)) {
-	now, err := d.Dispatch.Clock()
-	if i := slices.IndexFunc(offers, func(o worker.Offer) bool { return o.(*Offer).run.EndBy != 0 }); i >= 0 && err == nil { // how much time is left counts
-		now, err = d.Dispatch.SureClock(taking, offers[i].(*Offer).run)
+	var first run.Run // that has a deadline
+	if i := slices.IndexFunc(offers, func(o worker.Offer) bool { return o.(*Offer).run.EndBy != 0 }); i >= 0 {
+		first = offers[i].(*Offer).run
 	}
+	now, err := d.Dispatch.ClockFor(taking, first)
 	fit := err == nil && taking.Err() == nil
 	var alone sync.WaitGroup
 	start := func(i int) {
@@ -139,7 +132,7 @@ func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, be
 			late = append(late, i)
 		}
 	}
-	for tenant, mine := range dispatch.ByTenant(late, func(i int) string { return offers[i].(*Offer).run.Tenant }) {
+	for tenant, mine := range dispatch.GroupBy(late, func(i int) string { return offers[i].(*Offer).run.Tenant }) {
 		alone.Go(func() {
 			started := make([]*Offer, len(mine))
 			for k, i := range mine {
@@ -218,7 +211,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (h *Held,
 			}
 		}
 		if b == nil {
-			now, err := o.clock(taking)
+			now, err := o.desk.Dispatch.ClockFor(taking, o.run)
 			if err != nil {
 				return gone(shortly)
 			}
@@ -235,7 +228,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (h *Held,
 				if passed, v := o.enter(taking); !passed {
 					return gone(v)
 				}
-				if now, err = o.clock(taking); err != nil { // the lease counts from then
+				if now, err = o.desk.Dispatch.ClockFor(taking, o.run); err != nil { // the lease counts from then
 					return gone(shortly)
 				}
 			}

@@ -62,34 +62,19 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 	if !r.ID.OnDemand() {
 		next.NextAt, next.Reason = c.NotBefore, c.Reason
 	}
-	next = r.timed(next, c.Times)
+	timed := r.Timed(c.Times) // as what stood, not as what it becomes: that has a reason of the claim
+	next.StartBy, next.EndBy = timed.StartBy, timed.EndBy
 	next.Wait, next.Placed, next.GateKey = next.Wait.ranked(), false, ""
 	next.Released, next.Releasing, next.NamedGates, next.NamedKeys = 0, Releasing{}, false, nil
 	return next, Claimed
 }
 
-// Timed gives a run that no claim has bound yet the times that one would give it, for a job that says so.
-func (r Run) Timed(t job.Times) Run { return r.timed(r, t) }
-
-// timed gives what the run becomes by a claim its times.
-func (r Run) timed(next Run, t job.Times) Run {
-	next.StartBy, next.EndBy = r.StartBy, r.EndBy
-	if !r.Spared() { // whoever was opened again has its time from then on
-		next = next.from(r.ID.Nominal, t)
+// Timed gives a run the times that a claim gives it, for a job that says so: those from its own time. Whoever was opened again keeps those from then on.
+func (r Run) Timed(t job.Times) Run {
+	if r.Spared() {
+		return r
 	}
-	return next
-}
-
-// from gives the run the times that begin at an instant, Unix ms.
-func (r Run) from(at int64, t job.Times) Run {
-	by := func(lasts int64) int64 {
-		if lasts == 0 {
-			return 0
-		}
-		return at + lasts
-	}
-	r.StartBy, r.EndBy = by(t.Start), by(t.End)
-	return r
+	return r.Lasting(r.ID.Nominal, t)
 }
 
 // Expired tells whether the run has not started, and may not any more: its time to start is over, and was so before its deadline.
@@ -365,7 +350,17 @@ func (r Run) stopped(now int64, unsure bool, l Limits) Run {
 }
 
 // Lasting gives a run that is queued without a claim, or was just opened again, at now, its times from then on or from its own time.
-func (r Run) Lasting(now int64, t job.Times) Run { return r.from(max(now, r.ID.Nominal), t) }
+func (r Run) Lasting(now int64, t job.Times) Run {
+	from := max(now, r.ID.Nominal)
+	by := func(lasts int64) int64 {
+		if lasts == 0 {
+			return 0
+		}
+		return from + lasts
+	}
+	r.StartBy, r.EndBy = by(t.Start), by(t.End)
+	return r
+}
 
 // Reopen queues an ended run again, on request: a new attempt budget, under the job's newest generation.
 func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {

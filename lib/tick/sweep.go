@@ -79,7 +79,7 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, se
 	if err := p.watch(ctx, append(open, absent...), &repairs); err != nil {
 		return repairs, nil, err
 	}
-	for tenant, mine := range dispatch.ByTenant(absent, func(r run.Run) string { return r.Tenant }) {
+	for tenant, mine := range dispatch.GroupBy(absent, func(r run.Run) string { return r.Tenant }) {
 		tally, err := p.Dispatch.Requests(ctx, tenant, p.shard.Epoch, p.bounds, mine)
 		repairs.Claimed += tally.Claimed
 		if err != nil {
@@ -156,7 +156,7 @@ func (p *pass) made(ctx context.Context, handled []dispatch.FireTimer) (seen []s
 
 func (p *pass) watch(ctx context.Context, runs []run.Run, repairs *dispatch.Repairs) error {
 	heads := slices.DeleteFunc(slices.Clone(runs), func(r run.Run) bool { return !r.Heads() })
-	for tenant, mine := range dispatch.ByTenant(heads, func(r run.Run) string { return r.Tenant }) {
+	for tenant, mine := range dispatch.GroupBy(heads, func(r run.Run) string { return r.Tenant }) {
 		refs := make([]job.Ref, len(mine))
 		for i, r := range mine {
 			refs[i] = job.Ref{Name: r.ID.Job, Generation: r.Generation}

@@ -135,5 +135,5 @@ func (p *pass) jobs(ctx context.Context, tenant string, timers []timer.Timer) (m
 }
 
 func byTenant(timers []timer.Timer) iter.Seq2[string, []timer.Timer] {
-	return dispatch.ByTenant(timers, func(t timer.Timer) string { return t.Tenant })
+	return dispatch.GroupBy(timers, func(t timer.Timer) string { return t.Tenant })
 }

@@ -2,6 +2,7 @@ package protocol_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
@@ -107,5 +109,32 @@ func TestG4_Fault09_a_clock_that_was_just_stepped_makes_no_run_too_late(t *testi
 				w.wants(w.check(w.now() - 1))
 			})
 		}
+	}
+}
+
+// The clock of a worker's host is stepped beyond the deadline of a run that is under way, and its attempt fails: it is tried again, since there is time by the store.
+func TestG4_Fault09_a_clock_that_is_stepped_in_an_attempt_brings_no_deadline(t *testing.T) {
+	const ahead = 30 * time.Minute
+	w := newWorld(t)
+	h := w.host("worker")
+	fails := func(_ context.Context, call target.Call) (target.Result, error) {
+		if err := w.noted(call, false); err != nil {
+			return target.Result{}, err
+		}
+		h.skew = ahead
+		h.before = func(operation) faulty.Fault { h.store.SetSkew(-ahead); return faulty.Fault{} }
+		return target.Result{}, errors.New("refused")
+	}
+	w.must(w.handlers.Register("fails", fails))
+	def := definition(nil, 1)
+	def.Target = target.Spec{Handler: &target.Handler{Name: "fails"}}
+	def.Deadline = schedule.Duration(10 * time.Minute)
+	w.must(w.host("api").put(tenant, "a", def))
+	asked, _, err := w.host("api").order(tenant, "a", control.Request{})
+	w.must(err)
+	_, _ = h.dispatch.Clock() // it has seen its clock
+	_ = h.worker.Pass(context.Background(), 0)
+	if r, _ := w.run(tenant, asked.ID); r.State != run.Retrying || r.Attempt != 1 {
+		t.Errorf("it is %s after %d attempts: %s", r.State, r.Attempt, r.Reason)
 	}
 }
