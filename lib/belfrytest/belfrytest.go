@@ -106,7 +106,7 @@ func build(t testing.TB, at time.Time) (*Harness, error) {
 	}
 	dispatcher.Cancelled = hand.Cancelled
 	service, err := control.New(control.Config{Store: stored, Blobs: blobs, Dispatch: dispatcher, Now: c.Now, NewID: newID, Log: log,
-		Can: func(_ string, spec target.Spec) error { return targets.Can(spec) }, Cancelled: hand.Cancelled})
+		Can: func(_ string, spec target.Spec) error { return targets.Can(spec) }})
 	if err != nil {
 		return nil, err
 	}

@@ -29,10 +29,6 @@ type Config struct {
 
 	Log *slog.Logger // default: discards
 
-	// Cancelled, where given, is told of every cancel of a running run, so that a worker in the same process need not wait
-	// for its next heartbeat. A hint: it may be lost.
-	Cancelled func(tenant string, id run.ID)
-
 	// LiveLog, where given, is what the attempt of a run under way has written so far, false where that is not known here.
 	LiveLog func(ctx context.Context, r run.Run) (runlog.Log, bool)
 }

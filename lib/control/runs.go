@@ -443,8 +443,8 @@ func (s *Service) change(ctx context.Context, tenant string, id run.ID, decide f
 		if !r.State.Ended() {
 			s.Dispatch.CountEnd(next)
 		}
-		if next.Cancel && s.Cancelled != nil {
-			s.Cancelled(tenant, id)
+		if next.Cancel {
+			s.Dispatch.Cancelled(tenant, id)
 		}
 		return next, nil
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
@@ -25,7 +26,7 @@ func TestCancel(t *testing.T) {
 		ctx := t.Context()
 		g.put("acme", "a")
 		var heard []run.ID
-		g.Cancelled = func(tenant string, id run.ID) { heard = append(heard, id) }
+		g.Dispatch.Cancelled = func(tenant string, id run.ID) { heard = append(heard, id) }
 		soon := time.Now().Add(time.Hour)
 		for name, req := range map[string]control.Request{"Queued": {}, "Scheduled": {At: &soon}} {
 			r := g.trigger("acme", "a", req)
@@ -44,6 +45,50 @@ func TestCancel(t *testing.T) {
 		_, err := g.Cancel(ctx, "acme", run.FireID("a", 60_000), "")
 		refused(t, err, control.CodeRunNotFound)
 	})
+}
+
+// A step that runs is told once that its run is to stop, by whoever asks it to: a cancel, or whoever finds the time of its run over.
+func TestAStepIsToldWhereItIsAskedToStop(t *testing.T) {
+	for name, stop := range map[string]func(g *rig, head run.Run) error{
+		"cancelled": func(g *rig, head run.Run) error {
+			_, err := g.Cancel(g.t.Context(), "acme", head.ID, "")
+			return err
+		},
+		"over its time": func(g *rig, head run.Run) error {
+			time.Sleep(time.Hour)
+			return g.Dispatch.Follow(g.t.Context(), "acme", head.ID, false)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, g *rig) {
+				g.put("acme", "etl", func(def *job.Definition) {
+					def.Target = target.Spec{Workflow: []byte(`{"timeout": "1h", "steps": {"a": {"handler": {"name": "f"}}, "b": {"handler": {"name": "f"}}}}`)}
+				})
+				head := g.trigger("acme", "etl", control.Request{})
+				edition, err := g.Dispatch.EditionOf(t.Context(), head)
+				if err == nil {
+					_, err = g.Dispatch.Open(t.Context(), head, edition, time.Now().UnixMilli())
+				}
+				if err == nil {
+					err = g.Dispatch.Follow(t.Context(), "acme", head.ID, false)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				g.write(run.Run{ID: head.ID.At("a"), Tenant: "acme"}, func(r run.Run, now int64) run.Run { return r.Start("w", now, 2*time.Hour) })
+				told := map[string]int{}
+				g.Dispatch.Cancelled = func(_ string, id run.ID) { told[id.Step]++ }
+				for range 2 { // whoever looks again has nothing more to tell
+					if err := stop(g, head); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if told["a"] != 1 || told["b"] != 0 {
+					t.Errorf("told are %v", told)
+				}
+			})
+		})
+	}
 }
 
 // TestFencesAreNoRuns: the marks of edits stand where runs do, and nobody sees them.

@@ -202,17 +202,6 @@ func (s *Service) stop(ctx context.Context, head run.Run) (run.Run, error) {
 	if err != nil {
 		return run.Run{}, fmt.Errorf("stop the steps of run %s: %w", head.ID, err)
 	}
-	if s.Cancelled != nil {
-		steps, err := s.Dispatch.Steps(ctx, head)
-		if err != nil {
-			return run.Run{}, err
-		}
-		for _, step := range steps {
-			if step.State == run.Running && step.Cancel {
-				s.Cancelled(step.Tenant, step.ID)
-			}
-		}
-	}
 	return s.Run(ctx, head.Tenant, head.ID)
 }
 

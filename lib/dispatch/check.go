@@ -204,9 +204,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 				if err != nil {
 					return repairs, err
 				}
-				if d.Cancelled != nil {
-					d.Cancelled(r.Tenant, r.ID)
-				}
+				d.Cancelled(r.Tenant, r.ID)
 			}
 			if dead != nil {
 				// Its worker lives elsewhere, and its message went with the queue: another looks at it when the lease is over.

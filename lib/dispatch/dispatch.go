@@ -60,7 +60,8 @@ type Config struct {
 	// Lease is how long a worker holds a run without renewing; all hosts have the same. Default 30s.
 	Lease time.Duration
 
-	// Cancelled is told of runs that were ended or asked to stop: a worker of this process stops at once then, and need not wait for its next heartbeat. Default: nobody is told.
+	// Cancelled is told of runs under way that were ended or asked to stop, by whomever: a worker of this process stops at once then, and need not wait for its next
+	// heartbeat. A hint: it may be lost. Default: nobody is told.
 	Cancelled func(tenant string, id run.ID)
 
 	// Callbacks are those of jobs that name none themselves; all hosts have the same. Default: none.
@@ -112,6 +113,9 @@ func New(cfg Config) (*Dispatcher, error) {
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Cancelled == nil {
+		cfg.Cancelled = func(string, run.ID) {}
 	}
 	return &Dispatcher{Config: cfg, evaluations: newEvaluating(), entering: entering{at: map[gate.ID]*atGate{}}, lines: linesSeen{of: map[string]*valuesSeen{}}, ends: ends{of: map[store.Key][]*end{}}, fullUntil: map[string]time.Time{}}, nil
 }

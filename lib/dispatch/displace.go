@@ -270,7 +270,7 @@ func (d *Dispatcher) seeOff(ctx context.Context, all []given) {
 }
 
 func (d *Dispatcher) stopOff(ctx context.Context, stood, now run.Run) error {
-	if d.Cancelled != nil && stood.State == run.Running && !stood.Heads() && (now.Cancel || now.State.Ended()) {
+	if stood.State == run.Running && !stood.Heads() && (now.Cancel || now.State.Ended()) {
 		d.Cancelled(stood.Tenant, stood.ID)
 	}
 	switch {
@@ -320,11 +320,9 @@ func (d *Dispatcher) stopStepsOf(ctx context.Context, head run.Run) error {
 	}); err != nil {
 		return err
 	}
-	if d.Cancelled != nil {
-		for _, s := range open {
-			if s.State == run.Running {
-				d.Cancelled(s.Tenant, s.ID)
-			}
+	for _, s := range open {
+		if s.State == run.Running {
+			d.Cancelled(s.Tenant, s.ID)
 		}
 	}
 	return nil

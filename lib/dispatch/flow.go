@@ -406,6 +406,9 @@ func (f *following) stopSteps(ctx context.Context, steps []run.Run, stops func(r
 		return nil, err
 	}
 	for _, w := range wishes {
+		if w.verdict == run.Claimed && w.run.State == run.Running {
+			f.Cancelled(w.run.Tenant, w.run.ID)
+		}
 		stand = append(stand, w.run)
 	}
 	return stand, nil

@@ -187,8 +187,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 			}
 			return nil // who serves it comes and goes, and what nobody can run waits for who can
 		},
-		Cancelled: n.cancelled,
-		LiveLog:   n.liveLog(),
+		LiveLog: n.liveLog(),
 	})
 	return n, err
 }
