@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -266,13 +267,20 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 // startProcess starts belfry as a process of its own and waits until it is ready.
 func startProcess(t *testing.T, args ...string) (*exec.Cmd, string, *lines) {
 	t.Helper()
-	cmd := command(t, append([]string{"dev", "-o", "json", "--listen", "127.0.0.1:0"}, args...)...)
+	var log lines
+	cmd, address := startTelling(t, &log, args...)
+	return cmd, address, &log
+}
+
+// startTelling is startProcess for who takes its standard error.
+func startTelling(t *testing.T, stderr io.Writer, args ...string) (cmd *exec.Cmd, address string) {
+	t.Helper()
+	cmd = command(t, append([]string{"dev", "-o", "json", "--listen", "127.0.0.1:0"}, args...)...)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log lines
-	cmd.Stderr = &log
+	cmd.Stderr = stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +289,7 @@ func startProcess(t *testing.T, args ...string) (*exec.Cmd, string, *lines) {
 	if err := json.NewDecoder(bufio.NewReader(stdout)).Decode(&started); err != nil {
 		t.Fatal(err)
 	}
-	return cmd, started.Address, &log
+	return cmd, started.Address
 }
 
 // signalled sends a process a signal each millisecond until over is called, so that one comes wherever the process has got to.
@@ -302,22 +310,25 @@ func signalled(cmd *exec.Cmd, s os.Signal) (over func()) {
 	return sync.OnceFunc(func() { close(ended) })
 }
 
-func TestFault38_the_first_signal_drains_and_the_second_ends_at_once(t *testing.T) {
-	busy := func(data, flag string) (*exec.Cmd, *lines) {
-		cmd, address, log := startProcess(t, "--data", data, "--allow-exec", "--grace", "60s")
-		job := `{"target": {"exec": {"argv": ["/bin/sh", "-c", "trap '' TERM; echo $$ >'` + flag + `'; while [ -e '` + flag + `' ]; do sleep 0.02; done; echo done"]}}, "timeout": "10m"}`
-		if got := belfry(t, job, "job", "apply", "busy", "-f", "-", "--address", address); got.code != 0 {
-			t.Fatal(got.errors)
-		}
-		if got := belfry(t, "", "job", "trigger", "busy", "--address", address); got.code != 0 {
-			t.Fatal(got.errors)
-		}
-		eventually(t, "the command runs", func() (bool, string) { _, err := os.Stat(flag); return err == nil, log.String() })
-		return cmd, log
+// busy starts a process, the log of which goes to stderr, and a command in it that ends when the file flag goes.
+func busy(t *testing.T, stderr io.Writer, data, flag string) *exec.Cmd {
+	t.Helper()
+	cmd, address := startTelling(t, stderr, "--data", data, "--allow-exec", "--grace", "60s")
+	job := `{"target": {"exec": {"argv": ["/bin/sh", "-c", "trap '' TERM; echo $$ >'` + flag + `'; while [ -e '` + flag + `' ]; do sleep 0.02; done; echo done"]}}, "timeout": "10m"}`
+	if got := belfry(t, job, "job", "apply", "busy", "-f", "-", "--address", address); got.code != 0 {
+		t.Fatal(got.errors)
 	}
+	if got := belfry(t, "", "job", "trigger", "busy", "--address", address); got.code != 0 {
+		t.Fatal(got.errors)
+	}
+	eventually(t, "the command runs", func() (bool, string) { _, err := os.Stat(flag); return err == nil, fmt.Sprint(stderr) })
+	return cmd
+}
 
+func TestFault38_the_first_signal_drains_and_the_second_ends_at_once(t *testing.T) {
 	data, flag := t.TempDir(), filepath.Join(t.TempDir(), "running")
-	cmd, log := busy(data, flag)
+	log := new(lines)
+	cmd := busy(t, log, data, flag)
 	cmd.Process.Signal(syscall.SIGTERM)
 	eventually(t, "it says that it stops", func() (bool, string) { return strings.Contains(log.String(), "stopping"), log.String() })
 	if got := belfry(t, "", "store", "show", "--data", data, "--job", "busy"); !strings.Contains(got.errors, "in use") {
@@ -334,7 +345,8 @@ func TestFault38_the_first_signal_drains_and_the_second_ends_at_once(t *testing.
 	}
 
 	data, flag = t.TempDir(), filepath.Join(t.TempDir(), "running")
-	cmd, log = busy(data, flag)
+	log = new(lines)
+	cmd = busy(t, log, data, flag)
 	cmd.Process.Signal(syscall.SIGTERM)
 	os.Remove(flag) // the command ends within the grace
 	if err := cmd.Wait(); err != nil {

@@ -5,8 +5,10 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,6 +33,62 @@ func gone(number string) bool {
 		}
 	}
 	return false
+}
+
+// A process that is about to say how it ended keeps its signals: one that comes then takes neither its word nor its exit code. Nobody reads what it says until
+// many have come.
+func TestFault38_no_signal_takes_the_last_word(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	defer write.Close()
+	flag := filepath.Join(t.TempDir(), "running")
+	cmd := busy(t, write, t.TempDir(), flag)
+	command, err := os.ReadFile(flag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	said := bufio.NewReader(read)
+	for line := ""; !strings.Contains(line, "stopping"); {
+		if line, err = said.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill(t, int(write.Fd()))
+	over := signalled(cmd, syscall.SIGTERM)
+	if !gone(strings.TrimSpace(string(command))) { // which a second asking ends
+		t.Error("the command goes on")
+	}
+	over()
+	for range 100 {
+		cmd.Process.Signal(syscall.SIGTERM)
+		time.Sleep(time.Millisecond) // no event tells how far it has come with its last word: the more signals, the likelier one finds it there
+	}
+	write.Close()
+	rest, err := io.ReadAll(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(rest), "ended at once") {
+		t.Errorf("it ended with %v, want code 1 and its word", err)
+	}
+}
+
+// fill writes to a pipe until it takes no more.
+func fill(t *testing.T, pipe int) {
+	t.Helper()
+	err := syscall.SetNonblock(pipe, true)
+	for size := 4096; err == nil && size > 0; {
+		if _, err = syscall.Write(pipe, make([]byte, size)); err == syscall.EAGAIN {
+			size, err = size/2, nil
+		}
+	}
+	if again := syscall.SetNonblock(pipe, false); err != nil || again != nil {
+		t.Fatal(err, again)
+	}
 }
 
 // What no signal may do is end a process that runs for long without the grace of its runs.
