@@ -332,7 +332,11 @@ func drawn(chance *rand.Rand) string {
 
 // What chance draws, a node does the same.
 func TestANodeDoesTheSameOfChance(t *testing.T) {
-	for seed := range uint64(6) {
+	seeds := uint64(6)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			text := drawn(rand.New(rand.NewPCG(seed, 1)))
 			if same(t, text, 0); t.Failed() {
