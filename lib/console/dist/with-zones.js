@@ -1,1 +1,1 @@
-import{O as t}from"./shell.js";var n=(()=>{try{return["UTC",...Intl.supportedValuesOf("timeZone").filter(e=>e!=="UTC")]}catch{return["UTC",t]}})();export{n as a};
+import{Q as t}from"./shell.js";var n=(()=>{try{return["UTC",...Intl.supportedValuesOf("timeZone").filter(e=>e!=="UTC")]}catch{return["UTC",t]}})();export{n as a};

@@ -28,9 +28,14 @@ export class Refusal extends Error {
 /** Unreachable says that no answer came. */
 export class Unreachable extends Error {}
 
-/** unanswered tells whether an error says nothing of what was asked for, so that it is to be asked again: no answer came, the session had ended, or the
- * server can do nothing now. */
-export const unanswered = (error: unknown): boolean => error instanceof Unreachable || (error instanceof Refusal && (error.problem.status >= 500 || [401, 403, 429].includes(error.problem.status)))
+// Refusals that say nothing of what was asked for: the session had ended or may not, it took too long to come, or there is too much to do.
+const ofOthers = [401, 403, 408, 429]
+
+/** ofItself tells whether an error is a refusal of the very thing that was asked for: that is an answer, and would be the same again. */
+export const ofItself = (error: unknown): boolean => error instanceof Refusal && error.problem.status < 500 && !ofOthers.includes(error.problem.status)
+
+/** unanswered tells whether an error says nothing of what was asked for, so that it is to be asked again. */
+export const unanswered = (error: unknown): boolean => error !== undefined && !ofItself(error)
 
 /** Answer is what came: the JSON read, and as it was sent, since numbers beyond 2^53 lose digits when they are read. */
 export interface Answer<T> {

@@ -175,13 +175,11 @@ export class Draft {
   /** open is why nobody has said yet whether it is right: no answer came, or the session had ended. undefined where somebody has. */
   readonly open = computed(() => [this.failed.value, this.tried.value.error].find(unanswered))
 
-  /** again asks once more where nobody has said, and fails as that does. */
+  /** again asks once more where nobody has said. */
   async again(): Promise<void> {
     if (this.busy.peek()) return // a key was pressed since
     this.begins()
     await this.goes(() => (!this.failed.peek() ? this.dry(this.stop.signal) : this.unread ? this.read() : this.write()))
-    const why = this.open.peek()
-    if (why) throw why
   }
 
   private async read(): Promise<void> {

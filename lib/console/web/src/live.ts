@@ -1,8 +1,8 @@
 // What a page shows is asked for again while somebody can see it: when the server tells that it has changed, else every two seconds. Where that
 // fails, what was there stays, and the page tells how old it is.
-import { signal } from '@preact/signals'
+import { signal, type ReadonlySignal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { Refusal, Unreachable, session } from './api'
+import { Refusal, Unreachable, session, unanswered } from './api'
 import { all, listen, since, way } from './changes'
 
 /** lost is since when no answer came, in ms of the browser's clock; 0 while they come. */
@@ -28,6 +28,7 @@ export interface Live<T> {
 /**
  * useLive asks for something at once and then again and again, while key stays the same. A key of '' asks for nothing. about are the names of what it
  * is about, as hints have them: 'runs', 'dead-letters', 'jobs', 'queues', 'job:NAME', 'run:ID'. It is asked for when one of them is told, and seldom otherwise.
+ * With every at 0 nothing is asked for again once it was answered, or refused for what it is. Until then it is, at intervals of its own.
  */
 export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>, every = usual, about: string[] = []): Live<T> {
   const [state, setState] = useState<{ key: string; data?: T; error?: Error }>({ key })
@@ -41,6 +42,7 @@ export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
     let stop = new AbortController()
     let timer = 0
     let failed = 0
+    let settled = false // there is an answer, and no other is wanted
     let ended = false
     let busy = false
     let hinted = false
@@ -56,6 +58,7 @@ export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
         const data = await latest.current(mine.signal)
         mine.signal.throwIfAborted()
         failed = 0
+        settled = every === 0
         lost.value = 0
         if (!ended) setState((now) => (now.key === key && now.data === data && !now.error ? now : { key, data }))
       } catch (error) {
@@ -65,7 +68,8 @@ export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
           return
         }
         failed++
-        wait = Math.min(longest, every * 2 ** Math.min(failed - 1, 5))
+        settled = every === 0 && !unanswered(error)
+        wait = Math.min(longest, (every || usual) * 2 ** Math.min(failed - 1, 5))
         if (error instanceof Refusal) {
           wait = Math.max(wait, error.retryAfter)
           if (error.problem.code !== 'no_answer') lost.value = 0
@@ -79,9 +83,9 @@ export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
       }
       busy = false
       clearTimeout(timer)
-      if (wait > 0 && (way.peek() === 'slow' || (way.peek() === 'stream' && names.current.length && began >= since))) wait = Math.max(wait, rest)
+      if (way.peek() === 'slow' || (way.peek() === 'stream' && names.current.length && began >= since)) wait = Math.max(wait, rest)
       if (hinted && !failed) wait = Math.max(1, began + gap(every) - Date.now())
-      if (!ended && wait > 0) timer = window.setTimeout(round, wait)
+      if (!ended && !settled) timer = window.setTimeout(round, wait)
     }
     const heard = (told: string[]) => {
       if (!told.includes(all) && (failed || !names.current.some((name) => told.includes(name)))) return
@@ -96,7 +100,7 @@ export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
         stop.abort()
         stop = new AbortController()
         clearTimeout(timer)
-      } else void round()
+      } else if (!settled) void round()
     }
     // What is under way may have been answered before the change.
     const kick = () => {
@@ -119,6 +123,22 @@ export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
   }, [key, every, held])
   const own = state.key === key
   return { data: own ? state.data : undefined, error: own ? state.error : undefined }
+}
+
+/** Asking is something that was asked for, and may not have been answered. */
+export interface Asking {
+  open: ReadonlySignal<Error | undefined> // why nobody has said anything of it yet: no answer came, or the session had ended
+  again: () => Promise<void> // asks once more, unless that is under way
+}
+
+/** useAgain asks for something once more where nobody has answered, and then again and again until somebody has. */
+export function useAgain(of: Asking): void {
+  const before = of.open.value
+  useLive(before ? 'again' : '', async () => {
+    await of.again()
+    const why = of.open.peek()
+    if (why && why !== before) throw why
+  })
 }
 
 /** useSettled keeps the order of a list while somebody is at it: what is new waits, and is told as a number. */

@@ -1,8 +1,8 @@
 // Jobs that are taken over from a text: what the host of the pages reads in it, what the server would make of each, and what became of each that
 // was asked for.
-import { signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
 import { outcome, type Outcome } from './acts'
-import { convert, patiently, Refusal, send, session, tried, unanswered } from './api'
+import { convert, ofItself, patiently, send, session, tried, unanswered } from './api'
 import { mayTry, type Read, type ReadAnswer } from './draft'
 import { askAgain } from './live'
 import type { Job } from './model'
@@ -71,13 +71,14 @@ export class Taking {
     this.read(JSON.parse(asked) as Source)
   }
 
-  /** again reads once more what nobody has answered, and fails as that does. */
+  /** open is why nobody has said yet what the text is. */
+  readonly open = computed(() => (unanswered(this.unread.value) ? this.unread.value : undefined))
+
+  /** again reads once more what nobody has answered. */
   async again(): Promise<void> {
     if (this.busy.peek()) return
     this.busy.value = 'Reading …'
     await this.round(JSON.parse(this.last) as object)
-    const why = this.unread.peek()
-    if (unanswered(why)) throw why as Error
   }
 
   private async round(asked: object): Promise<void> {
@@ -168,7 +169,7 @@ export class Taking {
       } catch (error) {
         const said = outcome(error)
         this.put(i, { is: said.maybe ? 'unknown' : 'refused', said })
-        if (!(error instanceof Refusal && ofOne.has(error.problem.status))) {
+        if (!ofItself(error)) {
           this.failed.value = error as Error
           break
         }
@@ -180,9 +181,6 @@ export class Taking {
     askAgain()
   }
 }
-
-// Refusals that are of one job alone.
-const ofOne = new Set([400, 404, 409, 412, 422])
 
 const toRow = (j: Read): Row => ({ ...j, is: 'unchecked' })
 
@@ -196,7 +194,7 @@ async function verdict(row: Row, beside: string[], stop: AbortSignal): Promise<P
     const etag = answer.headers.get('ETag') ?? undefined
     return { is: etag === undefined ? 'new' : answer.data.status.generation ? 'same' : 'changed', etag }
   } catch (error) {
-    if (stop.aborted || !(error instanceof Refusal && ofOne.has(error.problem.status))) throw error
+    if (stop.aborted || !ofItself(error)) throw error
     return { is: 'refused', said: outcome(error) }
   }
 }

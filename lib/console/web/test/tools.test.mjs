@@ -377,6 +377,30 @@ test('a plan is asked for again when another one of the tenant was being made', 
   await v.end()
 })
 
+test('a tool asks again by itself until it is answered, and then no more', async () => {
+  const v = await Visit.to(undefined)
+  const { page } = v
+  await page.clock.install()
+  const asked = []
+  const refused = (status, code) => (route) => route.fulfill({ status, contentType: 'application/problem+json', body: JSON.stringify({ title: 'x', status, code, detail: 'Not now.' }) })
+  const failing = [(route) => route.abort(), refused(503, 'stopping'), (route) => route.abort()]
+  await page.route('**/v1/plan/retry*', (route) => {
+    asked.push(new URL(route.request().url()).searchParams.get('max'))
+    return (failing.shift() ?? ((r) => r.continue()))(route)
+  })
+  await page.goto(server.console + '/tools/retry')
+  await page.locator('.bands .band').first().waitFor()
+  assert.deepEqual(asked, [null, null, null, null])
+  assert.equal(await page.locator('.refused').count(), 0)
+  // A refusal of what was asked for is an answer, too.
+  await page.getByRole('textbox', { name: 'Longest wait' }).fill('1ms')
+  await page.locator('.refused', { hasText: 'max' }).waitFor()
+  await page.clock.runFor(120_000)
+  assert.deepEqual(asked, [null, null, null, null, '1ms'])
+  v.errors.splice(0)
+  await done(v)
+})
+
 test('a server that makes no plans says so', async () => {
   const v = await Visit.to(undefined)
   await v.page.route('**/v1/plan/retry*', (route) =>

@@ -540,6 +540,22 @@ test('CronJobs and schedules of EventBridge are recognised, and taken over once;
   await done(v)
 })
 
+test('a job that the server would not take for what it is holds up no other, whatever the status, and is not asked about again', async () => {
+  for (const status of [410, 413]) {
+    const v = await write(server.console + '/import?prefix=other.')
+    let asked = 0
+    await v.page.route('**/v1/jobs/other.a*dry_run=true*', (route) => {
+      asked++
+      return route.fulfill({ status, contentType: 'application/problem+json', body: JSON.stringify({ title: 'x', status, code: 'x', detail: 'Never.' }) })
+    })
+    await v.page.getByRole('textbox').first().fill('1 1 * * * /bin/a\n2 2 * * * /bin/b\n')
+    await v.page.getByText('1 new, 1 refused', { exact: true }).waitFor()
+    assert.equal(asked, 1)
+    v.errors = v.errors.filter((e) => !e.includes('status of ' + status))
+    await done(v)
+  }
+})
+
 deep('an import goes on behind a job that is refused, ends where all would be, and sends nothing twice', async () => {
   const v = await write(server.console + '/import?prefix=part.')
   await v.page.getByRole('textbox').first().fill('1 1 * * * /bin/a\n2 2 * * * /bin/b\n3 3 * * * /bin/c\n')

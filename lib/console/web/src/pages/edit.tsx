@@ -6,7 +6,7 @@ import { close, open } from '../dialog'
 import { draftOf, Draft, forget, keep, look, mayTry, type Stored } from '../draft'
 import { FireList, said } from '../firelist'
 import { JobForm } from '../jobform'
-import { useLive } from '../live'
+import { useAgain, useLive } from '../live'
 import { hold, query, to, withQuery } from '../router'
 import { Conflict, Save } from '../saving'
 import { pending, Refused, sentence, Waiting } from '../ui'
@@ -110,7 +110,7 @@ function Editing({ draft }: { draft: Draft }) {
   // Somebody else may change it meanwhile.
   const live = useLive(draft.edits === undefined ? '' : 'edit ' + draft.edits, async (stop) => ({ stands: await look(draft.edits ?? '', stop) }), 5000)
   const stands = live.data?.stands
-  useLive(draft.open.value ? 'check' : '', () => draft.again(), 5000)
+  useAgain(draft)
   const base = draft.base.value
   const moved = live.data !== undefined && base !== undefined && stands?.job.status.etag !== base.job.status.etag
   const [quiet, setQuiet] = useState<string>() // the etag of theirs of which somebody wants to hear no more

@@ -2,10 +2,10 @@
 import '../app'
 import { useEffect, useId, useMemo } from 'preact/hooks'
 import { lacks } from '../acts'
-import { session, unanswered } from '../api'
+import { session } from '../api'
 import { Failed } from '../dialog'
 import { FireList, said } from '../firelist'
-import { useLive } from '../live'
+import { useAgain } from '../live'
 import type { Job } from '../model'
 import { quoted } from '../quoted'
 import { filter, query, to } from '../router'
@@ -44,7 +44,7 @@ export function Import() {
   const key = JSON.stringify(source)
   const text = of.text.value
   useEffect(() => of.read(source), [key, text])
-  useLive(unanswered(of.unread.value) ? 'read' : '', () => of.again(), 5000)
+  useAgain(of)
   const answer = of.answer.value
   const form = source.as || answer?.as || ''
   const against = lacks('write')
