@@ -11,7 +11,6 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/cost"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
-	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/plan"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store/dynamo"
@@ -109,13 +108,13 @@ func lengthFlag(cmd *cobra.Command, to *time.Duration, name, def, usage string) 
 // planning is what `belfry plan` is told.
 type planning struct {
 	load   plan.Load
+	daily  float64 // runs a day
 	prices string
 	region string
 }
 
 func (c *cli) plan() *cobra.Command {
-	var p planning
-	listed := cost.Listed()
+	p := planning{load: plan.Usual(cost.Listed())}
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Say what a load needs of a stack on AWS, what it costs, and what bends first",
@@ -126,6 +125,7 @@ What a run takes is counted by Belfry's own tests, the rest follows from the con
 prices with its date. What rests on an assumed time is marked by a star: no tick was measured on AWS. docs/plan.md has the formulas.`,
 		Example: `  belfry plan --schedules 10M --runs-per-second 100k
   belfry plan --schedules 20k --runs-per-second 50 --peak 1.5k --at-once 100% --duration 2s --retry-rate 3%
+  belfry plan --schedules 500 --runs-per-day 60k --peak 40
   belfry plan --runs-per-second 200 --on-demand 100% --payload 2KB --retention 7d --output json
   belfry plan --schedules 20k --runs-per-second 50 --gate stripe=10 --passes stripe=8% --passes stripe=2%x2
   belfry plan prices`,
@@ -145,23 +145,24 @@ prices with its date. What rests on an assumed time is marked by a star: no tick
 	l := &p.load
 	wholeFlag(cmd, &l.Schedules, "schedules", "0", "`NUMBER` of jobs that have a schedule, as 10M")
 	countFlag(cmd, &l.Rate, "runs-per-second", "", "`RATE` of runs over the month, as 100k")
+	countFlag(cmd, &p.daily, "runs-per-day", "", "the same as a `NUMBER` of runs a day, as 60k")
 	countFlag(cmd, &l.Peak, "peak", "", "`RATE` of runs in the busiest minute; that of the month by default")
-	shareFlag(cmd, &l.AtOnce, "at-once", "100%", "`SHARE` of that minute's runs that is due in its first second, as cron's are")
-	lengthFlag(cmd, &l.Late, "late", fmt.Sprintf("%.0fs", listed.Stack.LateAlarm), "`DURATION` in which these must all have started")
-	lengthFlag(cmd, &l.Duration, "duration", fmt.Sprintf("%.0fms", listed.Assume(cost.TargetMS)), "`DURATION` that a target takes, on average")
+	shareFlag(cmd, &l.AtOnce, "at-once", percent(l.AtOnce), "`SHARE` of that minute's runs that is due in its first second, as cron's are")
+	lengthFlag(cmd, &l.Late, "late", schedule.Duration(l.Late).String(), "`DURATION` in which these must all have started")
+	lengthFlag(cmd, &l.Duration, "duration", schedule.Duration(l.Duration).String(), "`DURATION` that a target takes, on average")
 	shareFlag(cmd, &l.OnDemand, "on-demand", "0%", "`SHARE` of the runs that are asked for by the API, to start at once")
 	shareFlag(cmd, &l.Ahead, "ahead", "0%", "`SHARE` of the runs that are asked for ahead of their time")
 	shareFlag(cmd, &l.Retries, "retry-rate", "0%", "`SHARE` of further attempts, as 5% where one run in twenty is tried again")
-	parsedFlag(cmd, &l.Payload, "payload", "40", "size", "`SIZE` of what a request brings, as 2KB", plan.ParseBytes)
+	parsedFlag(cmd, &l.Payload, "payload", fmt.Sprint(l.Payload), "size", "`SIZE` of what a request brings, as 2KB", plan.ParseBytes)
 	parsedFlag(cmd, &l.Result, "result", "0", "size", "`SIZE` of what a target answers", plan.ParseBytes)
-	lengthFlag(cmd, &l.Retention, "retention", fmt.Sprintf("%.0fd", job.DefaultRetention.Hours()/24), "`DURATION` for which ended runs are kept")
-	wholeFlag(cmd, &l.Tenants, "tenants", "1", "`NUMBER` of tenants that share the load")
-	shareFlag(cmd, &l.Priority, "priority", "100%", "`SHARE` of the runs that have the most usual priority")
+	lengthFlag(cmd, &l.Retention, "retention", schedule.Duration(l.Retention).String(), "`DURATION` for which ended runs are kept")
+	wholeFlag(cmd, &l.Tenants, "tenants", fmt.Sprint(l.Tenants), "`NUMBER` of tenants that share the load")
+	shareFlag(cmd, &l.Priority, "priority", percent(l.Priority), "`SHARE` of the runs that have the most usual priority")
 	countFlag(cmd, &l.HotJob, "hot-job", "0", "`RATE` of requests for the busiest job")
 	cmd.Flags().Var(&repeated[plan.Gate]{to: &l.Gates, parse: plan.ParseGate, kind: "gate"}, "gate", "`NAME=LIMIT` of a gate, as stripe=10; may be given more than once")
 	cmd.Flags().Var(&repeated[plan.Pass]{to: &l.Passes, parse: plan.ParsePass, kind: "pass"}, "passes", "`NAME=SHARE` of the runs that pass a gate, as stripe=40%, or gpu=5%x2 where each takes 2 units; all do by default")
 	cmd.Flags().IntVar(&l.Shards, "shards", 0, "`NUMBER` of shards; as many as the load needs by default")
-	cmd.Flags().IntVar(&l.Helpers, "helpers", -1, "`NUMBER` of ticks at once beside the one by the clock; as many as the load needs by default")
+	cmd.Flags().IntVar(&l.Helpers, "helpers", l.Helpers, "`NUMBER` of ticks at once beside the one by the clock; as many as the load needs by default")
 	cmd.Flags().StringVar(&p.region, "region", "", "`REGION` that the prices must be of; that of the price file by default")
 	cmd.Flags().StringVar(&p.prices, "prices", "", "`FILE` of prices instead of those that this build brings, in the form of \"belfry plan prices\"")
 	cmd.AddCommand(c.planQueue(), c.planRetry(), c.planPrices())
@@ -170,13 +171,19 @@ prices with its date. What rests on an assumed time is marked by a star: no tick
 
 // make reads the rest of what was told, and makes the plan.
 func (p *planning) make(cmd *cobra.Command) (*plan.Plan, error) {
-	if !cmd.Flags().Changed("runs-per-second") {
-		return nil, misused("--runs-per-second: want how many runs there are in a second over the month, such as 100k, 1.5k or 0.2")
+	daily := cmd.Flags().Changed("runs-per-day")
+	switch told := cmd.Flags().Changed("runs-per-second"); {
+	case told && daily:
+		return nil, misused("--runs-per-day: want only one of --runs-per-day and --runs-per-second")
+	case !told && !daily:
+		return nil, misused("--runs-per-second: want how many runs there are in a second over the month, such as 100k, 1.5k or 0.2; or in a day, by --runs-per-day")
+	case daily:
+		p.load.Rate = p.daily / plan.Day
 	}
 	if !cmd.Flags().Changed("peak") {
 		p.load.Peak = p.load.Rate
 	}
-	if err := p.load.Check(); err != nil {
+	if err := p.load.Check(plan.Typist(daily)); err != nil {
 		return nil, asUsage(err)
 	}
 	tariff := cost.Listed()

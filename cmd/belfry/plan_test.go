@@ -45,7 +45,7 @@ func TestPlansFromTheCommandLine(t *testing.T) {
 		t.Fatalf("no simulation is named in\n%s", text)
 	}
 	result := decode[wire.QueuePlan](t, belfry(t, "", append(strings.Fields(command), "-o", "json")...).out)
-	if most := result.Wait.Max; most > made.Load.Late.Seconds() || most < 0.9*made.Load.Late.Seconds() {
+	if most := result.Wait.Max; most > made.Load.Late.Std().Seconds() || most < 0.9*made.Load.Late.Std().Seconds() {
 		t.Errorf("with the functions of the plan, the last run of a burst starts after %.1f s; it is made for %s", most, made.Load.Late)
 	}
 }
@@ -122,6 +122,9 @@ func TestAPlanSaysNoWhereItsFiguresDo(t *testing.T) {
 func TestMistakesInPlansAreNamed(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"plan", "--runs-per-second: want "},
+		{"plan --runs-per-day 0 --schedules 5", `--runs-per-day: got "0"`},
+		{"plan --runs-per-day 5 --runs-per-second 5 --schedules 5", "--runs-per-day: want only one"},
+		{"plan --runs-per-day 86.4M --schedules 10k --peak 1", "of the average, by --runs-per-day"},
 		{"plan --runs-per-second ten", `"--runs-per-second"`},
 		{"plan --runs-per-second 100k --schedules 10MB", "want a number such as 10M"},
 		{"plan --runs-per-second 5", "--schedules: "},

@@ -115,7 +115,7 @@ func (c *cli) showPlan(p *plan.Plan) error {
 		peak = fmt.Sprintf(", %s/s in the busiest minute", count(l.Peak))
 	}
 	out.say("%s schedules, %s runs/s%s: %s a month of 30 days. %s of a minute's runs are due at once, to start within %s; a target takes %s; runs are kept for %s.",
-		count(float64(l.Schedules)), count(l.Rate), peak, count(p.Bill.Runs), percent(l.AtOnce), brief(l.Late), brief(l.Duration), brief(l.Retention))
+		count(float64(l.Schedules)), count(l.Rate), peak, count(p.Bill.Runs), percent(l.AtOnce), brief(l.Late.Std()), brief(l.Duration.Std()), brief(l.Retention.Std()))
 	out.say("Prices of %s, %s; quotas as of %s. A star: rests on an assumed time, not measured on AWS.", p.Region, p.AsOf, p.Quotas)
 
 	out.head("TICKS")
@@ -147,10 +147,10 @@ func (c *cli) showPlan(p *plan.Plan) error {
 	if w.ScalingUp > 0 {
 		rows = append(rows, []string{"to scale up *", fmt.Sprintf("from %s of a queue, by 300 a minute: all are there after %s", count(w.From), seconds(w.ScalingUp))})
 	}
-	late := fmt.Sprintf("the last run starts within %s", brief(l.Late))
+	late := fmt.Sprintf("the last run starts within %s", brief(l.Late.Std()))
 	if w.LastStart > 0 {
 		late = fmt.Sprintf("the last run starts after %s: in time", seconds(w.LastStart))
-		if w.LastStart > l.Late.Seconds()*(1+1e-6) {
+		if w.LastStart > l.Late.Std().Seconds()*(1+1e-6) {
 			late = fmt.Sprintf("the last run starts after %s: TOO LATE", seconds(w.LastStart))
 		}
 	}
@@ -203,6 +203,7 @@ func (c *cli) showPlan(p *plan.Plan) error {
 		{"a run", fmt.Sprintf("%.2f write and %.2f read units, counted%s", t.WritesOfARun, t.ReadsOfARun, dense)},
 		{"units", fmt.Sprintf("%s writes/s and %s reads/s when most start", count(t.Writes), count(t.Reads))},
 		{"partitions", fmt.Sprintf("%s at the least", count(float64(t.Partitions)))},
+		{"records", fmt.Sprintf("%s a day: runs, and their timers; %s ended runs are kept", count(t.Records), count(t.RunsKept))},
 		{"stored", fmt.Sprintf("%s, %s of it definitions; it grows to that over 60 days or the retention", plan.Bytes(t.StoredGB*(1<<30)), plan.Bytes(t.JobsGB*(1<<30)))},
 	})
 	out.head("HOTTEST KEYS")
@@ -237,16 +238,18 @@ func (c *cli) showPlan(p *plan.Plan) error {
 
 	out.head("A MONTH, IN DOLLARS AT LIST PRICES")
 	b := p.Bill
-	lines := [][]string{}
-	for _, line := range b.Lines {
-		if line.Dollars < 0.005 {
-			continue
-		}
-		lines = append(lines, []string{fmt.Sprintf("%14s", plan.Money(line.Dollars)), line.What})
+	lines := [][]string{{fmt.Sprintf("%14s", "shared"), fmt.Sprintf("%10s", "unshared"), ""}}
+	line := func(dollars, apart float64, what string) {
+		lines = append(lines, []string{fmt.Sprintf("%14s", plan.Money(dollars)), fmt.Sprintf("%10s", plan.Money(apart)), what})
 	}
-	lines = append(lines, []string{fmt.Sprintf("%14s", plan.Money(b.Total)), fmt.Sprintf("all; %s a million runs without the stack itself", plan.Money(b.Million))})
+	for _, l := range b.Lines {
+		if l.Apart >= 0.005 {
+			line(l.Dollars, l.Apart, l.What)
+		}
+	}
+	line(b.Total, b.Apart, fmt.Sprintf("all; %s a million runs without the stack itself", plan.Money(b.Million)))
 	out.grid(lines)
-	out.say("Messages share requests when ten come together, as in a full minute. If none did, it would be %s.", plan.Money(b.Apart))
+	out.say("Messages share requests when ten come together, as in a full minute. Unshared is what it would be if none did.")
 	if b.Warm > 0 {
 		out.say("Beside it, once, for WarmWrites and WarmReads: %s, taken as an hour of that capacity.", plan.Money(b.Warm))
 	}
@@ -267,6 +270,12 @@ func (c *cli) showPlan(p *plan.Plan) error {
 	}
 	out.grid(limits, 0, 0, 32)
 	out.say("!: this load is beyond it. Runs a second in the busiest minute, all else being in proportion.")
+	if p.First != nil {
+		out.say("The first that it is beyond: %s, reached at %s/s.", p.First.Name, count(p.First.Reached))
+	}
+	if p.Next != nil {
+		out.say("The next: %s, reached at %s/s, which is %s times this load.", p.Next.Name, count(p.Next.Reached), count(p.Next.Times))
+	}
 	out.verdict(p.Verdict)
 	for _, g := range p.Gates {
 		if g.Late {

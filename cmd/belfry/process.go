@@ -28,6 +28,7 @@ import (
 	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/simulate"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/dynamo"
 	"github.com/belfry-scheduler/belfry/lib/store/pebble"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/terminal"
@@ -133,7 +134,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 		Control: p.node.Control, Gate: gate, Now: time.Now, Version: thisBuild().Version, Log: log,
 		NewID: newID, Counts: registry, Tracer: tracer,
 		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Metrics: shown, Backup: p.backup, Secrets: vault, Remote: p.node.Remote, Console: pages,
-		Simulator: simulate.Service{}, Planner: plan.Service{}, Changes: &api.Changes{Hub: &p.changes, Complete: !s.engines.shared()},
+		Simulator: simulate.Service{}, Planner: plan.Service{Store: plan.Adapter{Writes: dynamo.Parallel}}, Changes: &api.Changes{Hub: &p.changes, Complete: !s.engines.shared()},
 		Local: s.local && !s.door.behindProxy, Hosts: s.hosts, BehindProxy: s.door.behindProxy,
 	})
 	return p, err

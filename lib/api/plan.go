@@ -22,6 +22,8 @@ type Planner interface {
 	Retry(context.Context, wire.RetryQuestion) (wire.RetryPlan, error)
 	// Queue gives joined *invalid.Errors, by the names of queueQuestion, of what is wrong with a question.
 	Queue(context.Context, wire.QueueQuestion) (wire.QueuePlan, error)
+	// Capacity gives joined *invalid.Errors, by the names of capacityQuestion, of what is wrong with a question.
+	Capacity(context.Context, wire.CapacityQuestion) (wire.CapacityPlan, error)
 }
 
 type retryQuestion struct {
@@ -51,8 +53,44 @@ type queueQuestion struct {
 	Seed         uint64             `query:"seed" minimum:"1" doc:"seed of all chance: the same one gives the same answer; 1 by default"`
 }
 
+type capacityQuestion struct {
+	Schedules int               `query:"schedules" zero:"allowed" doc:"jobs that have a schedule, up to 1000000000; 0 by default, where all runs are asked for"`
+	PerDay    float64           `query:"runs_per_day" doc:"runs a day, on average over a month; it or runs_per_second must be given"`
+	PerSecond float64           `query:"runs_per_second" doc:"the same a second, up to 10000000"`
+	Peak      float64           `query:"peak" doc:"runs a second in the busiest minute; those of the average by default"`
+	AtOnce    *float64          `query:"at_once" zero:"allowed" nullable:"false" doc:"share of that minute's runs, from 0 to 1, that is due in its first second, as cron's are; 1 by default"`
+	Late      schedule.Duration `query:"late" doc:"by when these are to have started, 1s to 1h; 30s by default"`
+	Duration  schedule.Duration `query:"duration" doc:"how long a target takes, on average, up to 14m; 100ms by default"`
+	OnDemand  float64           `query:"on_demand" zero:"allowed" doc:"share of the runs, from 0 to 1, that are asked for by the API, to start at once; 0 by default"`
+	Ahead     float64           `query:"ahead" zero:"allowed" doc:"share of the runs that are asked for ahead of their time; 0 by default"`
+	Retries   float64           `query:"retry_rate" zero:"allowed" doc:"further attempts of a run, on average: 0.05 where one in twenty is tried again; 0 by default"`
+	Payload   *int              `query:"payload" zero:"allowed" nullable:"false" doc:"bytes that a request brings, up to 262144; 40 by default"`
+	Result    int               `query:"result" zero:"allowed" doc:"bytes that a target answers, up to 262144; 0 by default"`
+	Retention schedule.Duration `query:"retention" doc:"for how long ended runs are kept; 30d by default"`
+	Tenants   int               `query:"tenants" doc:"tenants that share the load evenly, up to 1000000; 1 by default"`
+	Priority  float64           `query:"priority" doc:"share of the runs, from 0.34 to 1, that have the most usual priority; 1 by default"`
+	HotJob    float64           `query:"hot_job" zero:"allowed" doc:"requests a second for the busiest job; 0 by default"`
+	Shards    int               `query:"shards" doc:"shards of the table, a power of two up to 64; as many as the load needs by default"`
+	Helpers   *int              `query:"helpers" zero:"allowed" nullable:"false" doc:"ticks at once beside the one by the clock, up to 64; as many as the load needs by default"`
+}
+
 func (a *api) plans() {
 	var alone planning
+	register(a, operation{id: "plan-capacity", method: http.MethodGet, path: "/v1/plan/capacity", tag: "system", scope: access.Read,
+		summary: "Say what a load needs of a stack on AWS, what it costs a month, and which limit is reached first; one plan of a tenant at a time",
+		codes:   []control.Code{control.CodeBusy}},
+		func(ctx context.Context, p *capacityQuestion, in input[noBody]) (*answer[wire.CapacityPlan], error) {
+			leave, err := alone.enter(in.tenant)
+			if err != nil {
+				return nil, err
+			}
+			defer leave()
+			plan, err := a.Planner.Capacity(ctx, wire.CapacityQuestion(*p))
+			if err != nil {
+				return nil, err
+			}
+			return &answer[wire.CapacityPlan]{plan}, nil
+		})
 	register(a, operation{id: "plan-queue", method: http.MethodGet, path: "/v1/plan/queue", tag: "system", scope: access.Read,
 		summary: "Simulate a queue with workers: how deep it gets, how busy they are, and how long runs wait, over time; one plan of a tenant at a time",
 		codes:   []control.Code{control.CodeBusy}},

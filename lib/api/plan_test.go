@@ -11,13 +11,16 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
+	"github.com/belfry-scheduler/belfry/lib/cost"
 	"github.com/belfry-scheduler/belfry/lib/plan"
 	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-func planned(cfg *api.Config) { cfg.Planner = plan.Service{} }
+var planner = plan.Service{Store: plan.Adapter{Writes: 32}}
+
+func planned(cfg *api.Config) { cfg.Planner = planner }
 
 func TestARetryPolicyIsPlanned(t *testing.T) {
 	s := start(t, 0, planned)
@@ -92,6 +95,50 @@ func TestAQueueIsPlanned(t *testing.T) {
 	}
 }
 
+// TestAStackIsPlanned: the answer is the plan of the same load, and what is left out has its default.
+func TestAStackIsPlanned(t *testing.T) {
+	s := start(t, 0, planned)
+	tariff := cost.Listed()
+	usual := plan.Usual(tariff)
+	daily, all := usual, usual
+	daily.Schedules, daily.Rate, daily.Peak = 500, 60_000.0/86400, 60_000.0/86400
+	all.Schedules, all.Rate, all.Peak, all.AtOnce, all.Late, all.Duration, all.OnDemand, all.Ahead, all.Retries = 20_000, 50, 1500, 0, 2*time.Minute, 2*time.Second, 0.25, 0.125, 0.03
+	all.Payload, all.Result, all.Retention, all.Tenants, all.Priority, all.HotJob, all.Shards, all.Helpers = 0, 5000, 7*24*time.Hour, 3, 0.5, 2, 32, 0
+	for query, l := range map[string]plan.Load{
+		"schedules=500&runs_per_day=60000": daily,
+		"schedules=20000&runs_per_second=50&peak=1500&at_once=0&late=2m&duration=2s&on_demand=0.25&ahead=0.125&retry_rate=0.03&payload=0&result=5000&retention=7d&tenants=3&priority=0.5&hot_job=2&shards=32&helpers=0": all,
+	} {
+		want, err := json.Marshal(plan.Make(l, tariff, cost.Counted(), planner.Store))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.send("GET", "/v1/plan/capacity?"+query, "").is(200); !jsonEqual(t, got.body, want) {
+			t.Errorf("%s: %s\nwant %s", query, got.body, want)
+		}
+	}
+	const load = "schedules=500&runs_per_day=60000&"
+	for _, c := range []struct {
+		query, field, code, says string
+		status                   int
+	}{
+		{"schedules=5", "runs_per_day", "invalid", "runs_per_second", 422}, {load + "runs_per_second=1", "runs_per_day", "invalid", "only one", 422}, {"schedules=5&runs_per_day=0", "runs_per_day", "invalid", "than 0", 422},
+		{"schedules=5&runs_per_day=-3", "runs_per_day", "invalid", "more than 0", 422}, {"schedules=5&runs_per_day=1e15", "runs_per_day", "invalid", "at most 864G", 422}, {"schedules=5&runs_per_second=1e9", "runs_per_second", "invalid", "at most 10M", 422},
+		{"runs_per_day=5", "schedules", "invalid", "1 for on_demand", 422}, {"schedules=1&runs_per_second=5", "schedules", "invalid", "at least 5", 422}, {"schedules=1.5&runs_per_day=5", "schedules", "malformed", "", 400},
+		{load + "peak=0.5", "peak", "invalid", "at least the 0.694 of the average, by runs_per_day", 422}, {load + "at_once=60", "at_once", "invalid", "a share from 0 to 1", 422}, {load + "late=2h", "late", "invalid", "1s to 1h", 422},
+		{load + "duration=15m", "duration", "invalid", "14m", 422}, {load + "on_demand=0.7&ahead=0.5", "ahead", "invalid", "together with on_demand at most 1", 422}, {load + "retry_rate=-1", "retry_rate", "invalid", "0.05 where", 422},
+		{load + "payload=300000", "payload", "invalid", "256KB", 422}, {load + "result=-1", "result", "invalid", "256KB", 422}, {load + "retention=1h", "retention", "invalid", "1d to", 422}, {load + "tenants=2000000", "tenants", "invalid", "1M", 422},
+		{load + "priority=0.2", "priority", "invalid", "0.34 to 1", 422}, {load + "hot_job=100", "hot_job", "invalid", "up to peak", 422}, {load + "shards=12", "shards", "invalid", "power of two", 422}, {load + "helpers=65", "helpers", "invalid", "64", 422},
+		{load + "at_once=NaN", "at_once", "malformed", "", 400}, {load + "gate=x", "gate", "malformed", "unknown", 400},
+	} {
+		if fields := s.send("GET", "/v1/plan/capacity?"+c.query, "").refused(c.status, c.code); len(fields) != 1 || !strings.Contains(fields[c.field], c.says) || fields[c.field] == "" {
+			t.Errorf("%s is refused as %v", c.query, fields)
+		}
+	}
+	if without := start(t, 0, nil); without.send("GET", "/v1/plan/capacity?"+load, "").status != 404 {
+		t.Error("a server without a planner has the path")
+	}
+}
+
 func jsonEqual(t *testing.T, a, b []byte) bool {
 	t.Helper()
 	return reflect.DeepEqual(parsed(t, string(a)), parsed(t, string(b)))
@@ -112,6 +159,12 @@ func (h held) Queue(context.Context, wire.QueueQuestion) (wire.QueuePlan, error)
 	return wire.QueuePlan{}, nil
 }
 
+func (h held) Capacity(context.Context, wire.CapacityQuestion) (wire.CapacityPlan, error) {
+	h.began <- struct{}{}
+	<-h.end
+	return wire.CapacityPlan{}, nil
+}
+
 func TestOnePlanOfATenantIsMadeAtATime(t *testing.T) {
 	planner := held{make(chan struct{}), make(chan struct{})}
 	s := start(t, 0, func(cfg *api.Config) {
@@ -119,12 +172,12 @@ func TestOnePlanOfATenantIsMadeAtATime(t *testing.T) {
 		cfg.Planner = planner
 	})
 	first, other := make(chan reply), make(chan reply)
-	const retry, queue = "/v1/plan/retry", "/v1/plan/queue?workers=1&arrivals=1"
+	const retry, queue, capacity = "/v1/plan/retry", "/v1/plan/queue?workers=1&arrivals=1", "/v1/plan/capacity?runs_per_day=1&schedules=1"
 	ask := func(to chan reply, path, token string) { to <- s.send("GET", path, "", bearing(token)...) }
 	ours, theirs := s.token("default", access.Read), s.token("acme", access.Read)
 	go ask(first, retry, ours)
 	<-planner.began
-	for _, path := range []string{retry, queue} {
+	for _, path := range []string{retry, queue, capacity} {
 		if busy := s.send("GET", path, "", bearing(ours)...).is(429); busy.header.Get("Retry-After") != "1" || into[wire.Problem](busy).Code != "busy" {
 			t.Errorf("Retry-After %q, %s", busy.header.Get("Retry-After"), busy.body)
 		}
@@ -134,7 +187,7 @@ func TestOnePlanOfATenantIsMadeAtATime(t *testing.T) {
 	close(planner.end)
 	(<-first).is(200)
 	(<-other).is(200)
-	go ask(first, queue, ours)
+	go ask(first, capacity, ours)
 	<-planner.began
 	(<-first).is(200)
 }

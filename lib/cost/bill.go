@@ -91,11 +91,11 @@ func (t *Tariff) Warm(writes, reads float64) float64 {
 	return t.Dollars(provisionedWrite, max(0, writes)) + t.Dollars(provisionedRead, max(0, reads))
 }
 
-// Capacity compares the two ways to pay for a table's reads and writes.
+// Capacity compares the two ways to pay for a table's reads and writes, in dollars of a month.
 type Capacity struct {
-	OnDemand    float64 `json:"on_demand"`
-	Provisioned float64 `json:"provisioned"`
-	BreakEven   float64 `json:"break_even"` // from which use of what is provisioned that is the cheaper one, for writes
+	OnDemand    float64
+	Provisioned float64
+	BreakEven   float64 // from which use of what is provisioned that is the cheaper one, for writes
 }
 
 // Compare is a month of so many units, where provisioned capacity is for so many units a second and paid for each hour, used or not.

@@ -13,31 +13,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 )
 
-// Gate is a limit that jobs share.
-type Gate struct {
-	Name  string `json:"name"`
-	Limit int    `json:"limit"` // units in progress at once
-}
-
-// Pass says that some of the runs pass a gate. Several of one gate are those of several jobs.
-type Pass struct {
-	Gate  string  `json:"gate"`
-	Share float64 `json:"share"` // of all runs
-	Units int     `json:"units"` // that each of them takes
-}
-
-// GateLoad is a gate under load, in the busiest minute. Each tenant has one of that name, which takes its part.
-type GateLoad struct {
-	Gate
-	Runs        float64 `json:"runs_per_second"` // that pass it
-	Held        float64 `json:"held_seconds"`    // how long a run keeps its units: its attempts, and what is between them
-	Units       float64 `json:"units"`           // that would be taken on average, were there no limit (Little's law)
-	Utilization float64 `json:"utilization"`     // Units, by the limit; above 1 the line grows
-	LastStart   float64 `json:"last_start_seconds"`
-	Late        bool    `json:"late"`       // LastStart is more than the load allows, or the line grows
-	Reached     float64 `json:"reached_at"` // runs a second in the busiest minute, of all jobs and tenants, at which it is always full
-}
-
 // What a pass of a gate takes, in units: tests/cost counts it. A gate's item is 1 KB larger for each entriesOfUnit runs or so that are in progress.
 const (
 	gateWrites    = 1
@@ -52,7 +27,7 @@ func ParseGate(text string) (Gate, error) {
 	if !found || err != nil {
 		return Gate{}, invalid.Field("", text, "a gate and its limit, such as stripe=10")
 	}
-	return Gate{name, n}, nil
+	return Gate{Name: name, Limit: n}, nil
 }
 
 // ParsePass reads NAME=SHARE, or NAME=SHARExUNITS.
@@ -73,9 +48,9 @@ func ParsePass(text string) (Pass, error) {
 	return p, nil
 }
 
-// checkGates tells what is wrong with the gates of a load, by flag.
-func (l Load) checkGates() (errs []error) {
-	refuse := func(flag, got, want string) { errs = append(errs, invalid.Field("--"+flag, got, want)) }
+// checkGates tells what is wrong with the gates of a load.
+func (l Load) checkGates(by Asker) (errs []error) {
+	refuse := func(flag, got, want string) { errs = append(errs, invalid.Field(by.Name(flag), got, want)) }
 	limits, shares := map[string]int{}, map[string]float64{}
 	var names []string
 	for _, g := range l.Gates {
@@ -119,7 +94,7 @@ func (l Load) passesOf(g Gate) (passes []Pass) {
 		}
 	}
 	if passes == nil {
-		passes = []Pass{{g.Name, 1, 1}}
+		passes = []Pass{{Gate: g.Name, Share: 1, Units: 1}}
 	}
 	return passes
 }
@@ -144,7 +119,7 @@ func (l Load) held(attempt float64) float64 {
 func gatesFor(l Load, attempt float64) []GateLoad {
 	var all []GateLoad
 	for _, g := range l.Gates {
-		of := GateLoad{Gate: g, Held: l.held(attempt)}
+		of := GateLoad{CapacityGate: g, Held: l.held(attempt)}
 		share, units := 0.0, 0.0
 		for _, p := range l.passesOf(g) {
 			share += p.Share

@@ -116,7 +116,7 @@ func TestGatesThatCannotBe(t *testing.T) {
 	} {
 		l := gated()
 		change(&l)
-		wrong := invalid.All(l.Check())
+		wrong := invalid.All(l.Check(plan.Typist(false)))
 		if len(wrong) != 1 || !strings.HasPrefix(wrong[0].Error(), want) {
 			t.Errorf("%v, want %s", wrong, want)
 		}

@@ -22,36 +22,10 @@ const (
 	OfDesign  = "design"  // Belfry's own, or one of AWS that is fixed
 )
 
-// Limit is something that bends as the load grows, everything else of the load being as it is.
-type Limit struct {
-	Name    string  `json:"name"`
-	Of      string  `json:"of"`
-	Reached float64 `json:"reached_at"` // runs a second in the busiest minute
-	Exceeds bool    `json:"exceeded"`   // by this load
-	Do      string  `json:"do"`
-	Assumed bool    `json:"assumed"` // the figure rests on assumptions of the price file
-
-	setting string // of the template, that it bounds
-}
-
-// Need is a quota that this load needs more of.
-type Need struct {
-	Quota
-	Needs float64 `json:"needs"`
-}
-
-// Workers is what the worker functions need.
-type Workers struct {
-	Seconds   float64 `json:"seconds_of_an_event"`
-	Batch     float64 `json:"runs_of_an_event"`
-	Starts    float64 `json:"starts_per_second"`  // when most start
-	Mean      float64 `json:"functions_mean"`     // over the month, by Little's law
-	Even      float64 `json:"functions_even"`     // in the busiest minute, were its runs spread over it
-	Burst     float64 `json:"functions_burst"`    // with those of its first second, by when they must start
-	From      float64 `json:"functions_at_first"` // of the most usual priority, when the busiest minute begins
-	ScalingUp float64 `json:"seconds_to_scale"`   // until that many are there, by what Lambda adds
-	LastStart float64 `json:"last_start_seconds"` // how long the last run waits, by the same
-	InFlight  float64 `json:"messages_in_flight"`
+// bend is a limit, and the parameter of the template that it bounds.
+type bend struct {
+	Limit
+	setting string
 }
 
 // workersFor gives them as they come out of the formulas; rounded makes whole functions of them.
@@ -80,7 +54,7 @@ func workersFor(l Load, t *cost.Tariff) Workers {
 }
 
 // rounded is how many functions there must be: whole ones.
-func (w Workers) rounded() Workers {
+func rounded(w Workers) Workers {
 	for _, v := range []*float64{&w.Mean, &w.Even, &w.Burst, &w.From, &w.InFlight} {
 		*v = whole(*v)
 	}
@@ -146,69 +120,69 @@ func reached(l Load, t *cost.Tariff, u cost.Units, a Adapter, need func(demand) 
 }
 
 // limitsFor lists what bends, in the order in which a growing load comes upon it.
-func limitsFor(l Load, p *Plan, t *cost.Tariff, u cost.Units) []Limit {
-	var limits []Limit
-	add := func(of string, assumed bool, reached float64, do, name string, args ...any) {
+func limitsFor(l Load, p *Plan, t *cost.Tariff, u cost.Units, a Adapter) []bend {
+	var limits []bend
+	add := func(of, page string, assumed bool, reached float64, do, name string, args ...any) {
 		if math.IsInf(reached, 1) || reached <= 0 {
 			return
 		}
-		limits = append(limits, Limit{Name: fmt.Sprintf(name, args...), Of: of, Reached: reached, Exceeds: reached < l.Peak*(1-1e-6), Do: do, Assumed: assumed})
+		limits = append(limits, bend{Limit: Limit{Name: fmt.Sprintf(name, args...), Of: of, Reached: reached, Times: reached / l.Peak, Exceeds: reached < l.Peak*(1-1e-6), Do: do, Assumed: assumed, Page: page}})
 	}
-	at := func(need func(demand) float64, most float64) float64 { return reached(l, t, u, p.adapter, need, most) }
+	at := func(need func(demand) float64, most float64) float64 { return reached(l, t, u, a, need, most) }
 	ofPriority := func(d demand) float64 { return d.workers.Burst * l.Priority }
 	writes := func(d demand) float64 { return d.table.Writes }
 	reads := func(d demand) float64 { return d.table.Reads }
 	requests := func(d demand) float64 { return d.api.Requests }
 
-	add(OfQuota, true, at(demand.functions, newAccount.Value), "raise quota L-B99A9384",
+	add(OfQuota, newAccount.Page, true, at(demand.functions, newAccount.Value), "raise quota L-B99A9384",
 		"functions at once in a new account: %s", Count(newAccount.Value))
-	add(OfSetting, true, at(ofPriority, t.Stack.Workers["normal"]), fmt.Sprintf("NormalConcurrency, up to %s", Count(t.Stack.MostFunctions())),
+	add(OfSetting, "", true, at(ofPriority, t.Stack.Workers["normal"]), fmt.Sprintf("NormalConcurrency, up to %s", Count(t.Stack.MostFunctions())),
 		"worker functions of a priority, as deployed: %s", Count(t.Stack.Workers["normal"]))
-	add(OfSetting, false, at(writes, newWrites.Value), "WarmWrites and WarmReads, or let the load grow slowly",
+	add(OfSetting, newWrites.Page, false, at(writes, newWrites.Value), "WarmWrites and WarmReads, or let the load grow slowly",
 		"writes that a new table is ready for: %s/s", Count(newWrites.Value))
 	if claimed := l.claimed(); claimed > 0 {
 		one := min(1+t.Stack.Helpers, t.Stack.Shards)
 		ticks := func(of, name string, most float64, pace float64, do string) {
-			add(of, true, aim*pace*most/claimed, do, "%s, %.0f%% spare", fmt.Sprintf(name, Count(most)), (1-aim)*100)
+			add(of, "", true, aim*pace*most/claimed, do, "%s, %.0f%% spare", fmt.Sprintf(name, Count(most)), (1-aim)*100)
 		}
-		usual := ticksFor(l, t, p.adapter, int(t.Stack.Shards), int(t.Stack.Helpers)).Pace
+		usual := ticksFor(l, t, a, int(t.Stack.Shards), int(t.Stack.Helpers)).Pace
 		ticks(OfSetting, "ticks at once: %s", 1, usual, "nothing: its helpers take part")
 		ticks(OfSetting, "ticks at once, as deployed: %s", one, usual, "TickHelpers up to one less than Shards")
 		if p.Ticks.Shards > int(t.Stack.Shards) {
 			ticks(OfSetting, "a tick for each of %s shards", t.Stack.Shards, usual, fmt.Sprintf("Shards up to %d, before the table is made", timer.Buckets))
 		}
-		most := ticksFor(l, t, p.adapter, timer.Buckets, -1).Pace
+		most := ticksFor(l, t, a, timer.Buckets, -1).Pace
 		ticks(OfDesign, "a tick for each of %s shards", timer.Buckets, most, "a second stack: more buckets would be another layout of the table")
 		limits[len(limits)-1].setting = "Shards"
 	}
-	add(OfQuota, true, at(demand.functions, concurrent.Value), "raise quota L-B99A9384", "functions at once in an account: %s", Count(concurrent.Value))
-	add(OfDesign, true, at(ofPriority, t.Stack.MostFunctions()), "spread jobs over three priorities; a Pool with belfry worker; a second stack",
+	add(OfQuota, concurrent.Page, true, at(demand.functions, concurrent.Value), "raise quota L-B99A9384", "functions at once in an account: %s", Count(concurrent.Value))
+	add(OfDesign, "", true, at(ofPriority, t.Stack.MostFunctions()), "spread jobs over three priorities; a Pool with belfry worker; a second stack",
 		"worker functions of one priority: %s", Count(t.Stack.MostFunctions()))
 	limits[len(limits)-1].setting = "NormalConcurrency"
 	const provisioned = "a longer --late, or jitter; provisioned mode of the queue, which the template has not: 1,000 more a minute, for a price; a Pool with belfry worker"
-	add(OfDesign, true, at(func(d demand) float64 { return d.workers.LastStart }, l.Late.Seconds()*(1+1e-6)), provisioned,
+	add(OfDesign, pollers.Page, true, at(func(d demand) float64 { return d.workers.LastStart }, l.Late.Seconds()*(1+1e-6)), provisioned,
 		"scaling up: %s functions of a queue, and %s more a minute", Count(pollersFirst.Value), Count(pollers.Value))
-	add(OfDesign, true, at(ofPriority, pollersMost.Value), "provisioned mode, which the template has not; a Pool with belfry worker; a second stack",
+	add(OfDesign, pollersMost.Page, true, at(ofPriority, pollersMost.Value), "provisioned mode, which the template has not; a Pool with belfry worker; a second stack",
 		"functions that a queue has at most: %s", Count(pollersMost.Value))
-	add(OfQuota, false, at(writes, tableWrites.Value), "raise the quota", "writes of a table: %s/s", Count(tableWrites.Value))
-	add(OfQuota, false, at(reads, tableReads.Value), "raise the quota", "reads of a table: %s/s", Count(tableReads.Value))
-	add(OfQuota, true, at(func(d demand) float64 { return d.workers.InFlight }, inFlight.Value), "raise the quota, or spread over priorities",
+	add(OfQuota, tableWrites.Page, false, at(writes, tableWrites.Value), "raise the quota", "writes of a table: %s/s", Count(tableWrites.Value))
+	add(OfQuota, tableReads.Page, false, at(reads, tableReads.Value), "raise the quota", "reads of a table: %s/s", Count(tableReads.Value))
+	add(OfQuota, inFlight.Page, true, at(func(d demand) float64 { return d.workers.InFlight }, inFlight.Value), "raise the quota, or spread over priorities",
 		"messages in flight of a queue: %s", Count(inFlight.Value))
 	for _, key := range p.Table.Keys {
-		add(OfDesign, false, key.Reached, doAbout(key.Key), "hot key %s, %s: %s units/s", key.Key, key.Unit, Count(key.Limit))
+		add(OfDesign, keyWrites.Page, false, key.Reached, doAbout(key.Key), "hot key %s, %s: %s units/s", key.Key, key.Unit, Count(key.Limit))
 	}
 	for _, g := range p.Gates {
-		add(OfGate, true, g.Reached, "a higher limit, runs that take fewer units or are shorter, or fewer of them", "the gate %s: %d units, always taken", g.Name, g.Limit)
+		add(OfGate, "", true, g.Reached, "a higher limit, runs that take fewer units or are shorter, or fewer of them", "the gate %s: %d units, always taken", g.Name, g.Limit)
 	}
 	if p.API.Requests > 0 {
-		add(OfSetting, false, at(requests, t.Stack.APIRate), "ApiRate and ApiBurst", "requests to the API, as deployed: %s/s", Count(t.Stack.APIRate))
-		add(OfQuota, false, at(requests, gatewayRate.Value), "more runs in each POST /v1/runs/batch, or raise the quota", "requests to API Gateway: %s/s", Count(gatewayRate.Value))
+		add(OfSetting, "", false, at(requests, t.Stack.APIRate), "ApiRate and ApiBurst", "requests to the API, as deployed: %s/s", Count(t.Stack.APIRate))
+		add(OfQuota, gatewayRate.Page, false, at(requests, gatewayRate.Value), "more runs in each POST /v1/runs/batch, or raise the quota", "requests to API Gateway: %s/s", Count(gatewayRate.Value))
 	}
 	if p.ObjectsASecond > 0 {
-		add(OfDesign, false, at(func(d demand) float64 { return d.objects }, objectWrites.Value), "S3 splits prefixes by itself, in minutes; send IDs and not data",
+		add(OfDesign, objectWrites.Page, false, at(func(d demand) float64 { return d.objects }, objectWrites.Value), "S3 splits prefixes by itself, in minutes; send IDs and not data",
 			"objects written under one prefix: %s/s", Count(objectWrites.Value))
 	}
-	slices.SortStableFunc(limits, func(a, b Limit) int { return cmp.Compare(a.Reached, b.Reached) })
+	slices.SortStableFunc(limits, func(a, b bend) int { return cmp.Compare(a.Reached, b.Reached) })
 	return limits
 }
 
@@ -232,7 +206,7 @@ func needsFor(p *Plan) []Need {
 	var needs []Need
 	need := func(q Quota, of float64) {
 		if of > q.Value {
-			needs = append(needs, Need{q, math.Ceil(of)})
+			needs = append(needs, Need{CapacityQuota: q, Needs: math.Ceil(of)})
 		}
 	}
 	// A tenth more than what is expected: a quota that is used up refuses, and what is refused is late.
@@ -245,14 +219,6 @@ func needsFor(p *Plan) []Need {
 	return needs
 }
 
-// Setting is a parameter of the template.
-type Setting struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"value"`
-	Needs float64 `json:"needs"`
-	Short bool    `json:"short"` // more is needed than can be set
-}
-
 const warmWrites, warmReads = "WarmWrites", "WarmReads"
 
 // settingsFor are those that are not as the template has them.
@@ -260,7 +226,7 @@ func settingsFor(l Load, p *Plan, t *cost.Tariff) []Setting {
 	var settings []Setting
 	functions := func(name string, usual, need float64) {
 		if choice := t.Stack.Choice(need); choice > usual {
-			settings = append(settings, Setting{name, choice, need, choice < need})
+			settings = append(settings, Setting{Name: name, Value: choice, Needs: need, Short: choice < need})
 		}
 	}
 	if shards := float64(p.Ticks.Shards); shards != t.Stack.Shards {
@@ -268,7 +234,7 @@ func settingsFor(l Load, p *Plan, t *cost.Tariff) []Setting {
 		if p.Ticks.Shards == timer.Buckets && l.Helpers < 0 {
 			needs = max(shards, whole(shards*p.Ticks.Seconds/(aim*minute)))
 		}
-		settings = append(settings, Setting{"Shards", shards, needs, needs > shards})
+		settings = append(settings, Setting{Name: "Shards", Value: shards, Needs: needs, Short: needs > shards})
 	}
 	functions("TickHelpers", t.Stack.Helpers, float64(p.Ticks.Helpers))
 	// Named after the priority that most jobs have; of the others each needs its part.
@@ -279,22 +245,16 @@ func settingsFor(l Load, p *Plan, t *cost.Tariff) []Setting {
 	}
 	if p.API.Requests > t.Stack.APIRate {
 		rate := math.Ceil(p.API.Requests)
-		settings = append(settings, Setting{"ApiRate", rate, rate, false}, Setting{"ApiBurst", 2 * rate, 2 * rate, false})
+		settings = append(settings, Setting{Name: "ApiRate", Value: rate, Needs: rate}, Setting{Name: "ApiBurst", Value: 2 * rate, Needs: 2 * rate})
 	}
 	warm := func(name string, units float64, least Quota) Setting {
 		units = math.Ceil(max(units, least.Value))
-		return Setting{name, units, units, false}
+		return Setting{Name: name, Value: units, Needs: units}
 	}
 	if p.Table.Writes > newWrites.Value || p.Table.Reads > newReads.Value {
 		settings = append(settings, warm(warmWrites, p.Table.Writes, newWrites), warm(warmReads, p.Table.Reads, newReads))
 	}
 	return settings
-}
-
-// API is what callers need.
-type API struct {
-	Requests  float64 `json:"requests_per_second"`
-	Functions float64 `json:"functions"`
 }
 
 func apiFor(l Load, t *cost.Tariff) API {
@@ -305,19 +265,10 @@ func apiFor(l Load, t *cost.Tariff) API {
 	return a
 }
 
-// rounded is how many functions there must be: whole ones.
-func (a API) rounded() API {
+// roundedAPI is the same for the functions of the API.
+func roundedAPI(a API) API {
 	a.Functions = whole(a.Functions)
 	return a
-}
-
-// Queues is what SQS carries.
-type Queues struct {
-	OfARun   float64 `json:"requests_of_a_run"`
-	Requests float64 `json:"requests_per_second"`
-	Messages float64 `json:"messages_waiting"` // for their second: claimed ahead, with a delay
-	MaxDelay float64 `json:"longest_delay_seconds"`
-	Batch    int     `json:"messages_of_a_request"`
 }
 
 func queuesFor(l Load, a cost.Amount, ahead float64) Queues {

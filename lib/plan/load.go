@@ -3,40 +3,77 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/cost"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/timer"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// Load is what a stack is to carry.
+// Load is what a stack is to carry, as wire.CapacityLoad says.
 type Load struct {
-	Schedules int     `json:"schedules"`
-	Rate      float64 `json:"runs_per_second"` // over the month
-	Peak      float64 `json:"peak"`            // runs a second in the busiest minute
-	AtOnce    float64 `json:"at_once"`         // of that minute's runs, the share that is due in its first second
+	Schedules int
+	Rate      float64 // runs a second over the month
+	Peak      float64 // runs a second in the busiest minute
+	AtOnce    float64 // of that minute's runs, the share that is due in its first second
+	Late      time.Duration
+	Duration  time.Duration
+	OnDemand  float64
+	Ahead     float64
+	Retries   float64 // further attempts a run
+	Payload   int     // bytes
+	Result    int     // bytes
+	Retention time.Duration
+	Tenants   int
+	Priority  float64
+	HotJob    float64 // runs a second
+	Gates     []Gate
+	Passes    []Pass
+	Shards    int // 0: as many as the load needs
+	Helpers   int // -1: as many as the load needs
+}
 
-	// Late is by when these must have started.
-	Late time.Duration `json:"late"`
+// Usual is the load of which nothing is said: what runs, and how often, is left to say.
+func Usual(t *cost.Tariff) Load {
+	return Load{AtOnce: 1, Late: time.Duration(t.Stack.LateAlarm * float64(time.Second)), Duration: time.Duration(t.Assume(cost.TargetMS) * float64(time.Millisecond)),
+		Payload: 40, Retention: job.DefaultRetention, Tenants: 1, Priority: 1, Helpers: -1}
+}
 
-	Duration  time.Duration `json:"duration"`   // of a target
-	OnDemand  float64       `json:"on_demand"`  // share of the runs that are asked for, to start at once
-	Ahead     float64       `json:"ahead"`      // and of those that are asked for ahead of their time; the rest are fires
-	Retries   float64       `json:"retry_rate"` // further attempts a run
-	Payload   int           `json:"payload"`    // bytes that a request brings
-	Result    int           `json:"result"`     // bytes that a target answers
-	Retention time.Duration `json:"retention"`
-	Tenants   int           `json:"tenants"`  // that share the load evenly
-	Priority  float64       `json:"priority"` // share of the runs that have the most usual priority
-	HotJob    float64       `json:"hot_job"`  // runs a second, on demand, of the busiest job
+// told is the load in the form of an answer.
+func (l Load) told() wire.CapacityLoad {
+	return wire.CapacityLoad{Schedules: l.Schedules, Rate: l.Rate, Daily: l.Rate * Day, Peak: l.Peak, AtOnce: l.AtOnce, Late: schedule.Duration(l.Late), Duration: schedule.Duration(l.Duration),
+		OnDemand: l.OnDemand, Ahead: l.Ahead, Retries: l.Retries, Payload: l.Payload, Result: l.Result, Retention: schedule.Duration(l.Retention), Tenants: l.Tenants,
+		Priority: l.Priority, HotJob: l.HotJob, Gates: l.Gates, Passes: l.Passes, Shards: l.Shards, Helpers: l.Helpers}
+}
 
-	Gates  []Gate `json:"gates,omitempty"`  // that each tenant has
-	Passes []Pass `json:"passes,omitempty"` // who passes them; of a gate without any, all runs do
+// Asker is how somebody asks, which is how he is told what is wrong.
+type Asker struct {
+	Name  func(flag string) string // of a field
+	Share func(v float64) string
+	Daily bool // he has said how many runs there are in a day, not in a second
+}
 
-	Shards  int `json:"shards"`  // 0: as many as the load needs
-	Helpers int `json:"helpers"` // ticks at once beside the one by the clock; -1: as many as the load needs
+// Typist asks by the flags of the command line.
+func Typist(daily bool) Asker {
+	return Asker{func(flag string) string { return "--" + flag }, func(v float64) string { return fmt.Sprintf("%g%%", v*100) }, daily}
+}
+
+// caller asks by the query of the API.
+func caller(daily bool) Asker {
+	return Asker{func(flag string) string { return strings.ReplaceAll(flag, "-", "_") }, func(v float64) string { return fmt.Sprint(v) }, daily}
+}
+
+// rate names how many runs there are, in his terms, and how many of these are one a second.
+func (a Asker) rate() (flag string, times float64) {
+	if a.Daily {
+		return "runs-per-day", Day
+	}
+	return "runs-per-second", 1
 }
 
 // Bounds of a load: beyond them a figure would be a guess about another design.
@@ -47,33 +84,36 @@ const (
 	mostPayload   = 256 << 10
 )
 
-// Check tells what is wrong with a load, by flag, and what would be right.
-func (l Load) Check() error {
+// Check tells what is wrong with a load, by the names that who asks has given, and what would be right.
+func (l Load) Check(by Asker) error {
 	var errs []error
-	refuse := func(flag, got, want string) { errs = append(errs, invalid.Field("--"+flag, got, want)) }
+	refuse := func(flag, got, want string) { errs = append(errs, invalid.Field(by.Name(flag), got, want)) }
 	share := func(flag string, v float64) {
 		if !(v >= 0 && v <= 1) {
-			refuse(flag, fmt.Sprintf("%g%%", v*100), "a share from 0% to 100%")
+			refuse(flag, by.Share(v), fmt.Sprintf("a share from %s to %s", by.Share(0), by.Share(1)))
 		}
 	}
+	rate, times := by.rate()
 	if l.Schedules < 0 || l.Schedules > mostSchedules {
-		refuse("schedules", Count(float64(l.Schedules)), "0 to 1G, such as 10M")
+		refuse("schedules", Count(float64(l.Schedules)), "0 to 1G")
 	}
-	if !(l.Rate > 0 && l.Rate <= mostRate) {
-		refuse("runs-per-second", Count(l.Rate), "more than 0 and at most 10M, such as 100k, 1.5k or 0.2")
+	rated := l.Rate > 0 && l.Rate <= mostRate // else what goes by it says nothing
+	if !rated {
+		refuse(rate, Count(l.Rate*times), fmt.Sprintf("more than 0 and at most %s", Count(mostRate*times)))
 	}
-	if !(l.Peak >= l.Rate && l.Peak <= mostRate) {
-		refuse("peak", Count(l.Peak), "runs a second in the busiest minute: at least --runs-per-second, and at most 10M")
+	peaked := rated && l.Peak >= l.Rate*(1-1e-9) && l.Peak <= mostRate
+	if rated && !peaked {
+		refuse("peak", Count(l.Peak), fmt.Sprintf("runs a second in the busiest minute: at least the %s of the average, by %s, and at most 10M", Count(l.Rate), by.Name(rate)))
 	}
 	share("at-once", l.AtOnce)
 	share("on-demand", l.OnDemand)
 	share("ahead", l.Ahead)
 	if l.OnDemand >= 0 && l.Ahead >= 0 && l.OnDemand+l.Ahead > 1 {
-		refuse("ahead", fmt.Sprintf("%g%%", l.Ahead*100), fmt.Sprintf("together with --on-demand at most 100%%, so %g%% or less", 100-l.OnDemand*100))
+		refuse("ahead", by.Share(l.Ahead), fmt.Sprintf("together with %s at most %s, so %s or less", by.Name("on-demand"), by.Share(1), by.Share(1-l.OnDemand)))
 	}
-	if l.OnDemand+l.Ahead < 1 && l.Schedules == 0 {
-		refuse("schedules", "0", "how many jobs have a schedule, such as 10M; or --on-demand 100% where none has")
-	} else if fires := l.Rate * (1 - l.OnDemand - l.Ahead); fires > float64(l.Schedules) {
+	if rated && l.OnDemand+l.Ahead < 1 && l.Schedules == 0 {
+		refuse("schedules", "0", fmt.Sprintf("how many jobs have a schedule; or %s for %s where none has", by.Share(1), by.Name("on-demand")))
+	} else if fires := l.Rate * (1 - l.OnDemand - l.Ahead); rated && fires > float64(l.Schedules) {
 		refuse("schedules", Count(float64(l.Schedules)), fmt.Sprintf("at least %s for %s fires a second: a schedule fires once a second at the most", Count(fires), Count(fires)))
 	}
 	if l.Late < time.Second || l.Late > time.Hour {
@@ -83,7 +123,7 @@ func (l Load) Check() error {
 		refuse("duration", l.Duration.String(), "more than 0s and at most 14m, which is what a worker function has")
 	}
 	if !(l.Retries >= 0 && l.Retries <= 100) {
-		refuse("retry-rate", fmt.Sprint(l.Retries), "further attempts a run, 0 to 100: 5% or 0.05 where one in twenty is tried again")
+		refuse("retry-rate", fmt.Sprint(l.Retries), fmt.Sprintf("further attempts a run, 0 to 100: %s where one in twenty is tried again", by.Share(0.05)))
 	}
 	if l.Payload < 0 || l.Payload > mostPayload {
 		refuse("payload", Bytes(float64(l.Payload)), "0 to 256KB, which is what a request may bring")
@@ -98,10 +138,10 @@ func (l Load) Check() error {
 		refuse("tenants", fmt.Sprint(l.Tenants), "1 to 1M")
 	}
 	if !(l.Priority > 1.0/3-0.01 && l.Priority <= 1) {
-		refuse("priority", fmt.Sprintf("%g%%", l.Priority*100), "the share of the most usual of three priorities: 34% to 100%")
+		refuse("priority", by.Share(l.Priority), fmt.Sprintf("the share of the most usual of three priorities: %s to %s", by.Share(0.34), by.Share(1)))
 	}
-	if !(l.HotJob >= 0 && l.HotJob <= l.Peak) {
-		refuse("hot-job", Count(l.HotJob), "runs a second of one job: 0 up to --peak")
+	if !(l.HotJob >= 0) || peaked && l.HotJob > l.Peak {
+		refuse("hot-job", Count(l.HotJob), "runs a second of one job: 0 up to "+by.Name("peak"))
 	}
 	if l.Shards != 0 && !(timer.Layout{Shards: l.Shards}).Valid() {
 		refuse("shards", fmt.Sprint(l.Shards), fmt.Sprintf("a power of two from 1 to %d", timer.Buckets))
@@ -109,7 +149,7 @@ func (l Load) Check() error {
 	if l.Helpers < -1 || l.Helpers > timer.Buckets {
 		refuse("helpers", fmt.Sprint(l.Helpers), fmt.Sprintf("0 to %d", timer.Buckets))
 	}
-	return errors.Join(append(errs, l.checkGates()...)...)
+	return errors.Join(append(errs, l.checkGates(by)...)...)
 }
 
 func days(d time.Duration) string { return fmt.Sprintf("%gd", d.Hours()/24) }

@@ -6,55 +6,37 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/cost"
 	"github.com/belfry-scheduler/belfry/lib/node"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// Plan is what a load needs.
-type Plan struct {
-	Load     Load       `json:"load"`
-	Region   string     `json:"region"`
-	AsOf     string     `json:"prices_as_of"`
-	Quotas   string     `json:"quotas_as_of"`
-	Ticks    Ticks      `json:"ticks"`
-	Workers  Workers    `json:"workers"`
-	API      API        `json:"api"`
-	Queues   Queues     `json:"queues"`
-	Table    Table      `json:"table"`
-	Gates    []GateLoad `json:"gates,omitempty"` // the bottleneck among them first
-	Settings []Setting  `json:"settings"`        // of the template, that are not its defaults
-	Needs    []Need     `json:"quotas_to_raise"`
-	Bill     Bill       `json:"bill"`
-	Limits   []Limit    `json:"limits"` // in the order in which a growing load comes upon them
-	Verdict  Verdict    `json:"verdict"`
-
-	// ObjectsASecond are the payloads and results that are objects, in the busiest minute.
-	ObjectsASecond float64 `json:"objects_per_second"`
-
-	adapter Adapter
-}
-
-// Bill is that of a month.
-type Bill struct {
-	Runs     float64       `json:"runs"`
-	Lines    []BillLine    `json:"lines"`
-	Total    float64       `json:"total"`
-	Million  float64       `json:"of_a_million_runs"` // without what a stack costs that does nothing
-	Apart    float64       `json:"if_no_messages_share_a_request"`
-	Warm     float64       `json:"warm_once"`      // for WarmWrites and WarmReads, beside the month
-	Capacity cost.Capacity `json:"table_capacity"` // of the line "DynamoDB"
-}
-
-// BillLine is a line of it, in dollars at list prices, without what is free.
-type BillLine struct {
-	What    string  `json:"what"`
-	Dollars float64 `json:"dollars"`
-}
+// What a plan is made of, as the API and the command line give it.
+type (
+	Plan     = wire.CapacityPlan
+	Ticks    = wire.CapacityTicks
+	Workers  = wire.CapacityWorkers
+	API      = wire.CapacityAPI
+	Queues   = wire.CapacityQueues
+	Table    = wire.CapacityTable
+	Key      = wire.CapacityKey
+	Gate     = wire.CapacityGate
+	Pass     = wire.CapacityPass
+	GateLoad = wire.CapacityGateLoad
+	Setting  = wire.CapacityParameter
+	Quota    = wire.CapacityQuota
+	Need     = wire.CapacityNeed
+	Bill     = wire.CapacityBill
+	BillLine = wire.CapacityBillLine
+	Limit    = wire.CapacityLimit
+	Verdict  = wire.CapacityVerdict
+	Reason   = wire.CapacityReason
+)
 
 // Make makes the plan of a load that Check has found good.
 func Make(l Load, t *cost.Tariff, u cost.Units, a Adapter) *Plan {
-	p := &Plan{Region: t.Region, AsOf: t.AsOf, Quotas: QuotasRead, adapter: a}
+	p := &Plan{Load: l.told(), Region: t.Region, AsOf: t.AsOf, Quotas: QuotasRead, Prices: pricesOf(t)}
 	d := demandOf(l, t, u, a)
-	p.Load = l
-	p.Ticks, p.Workers, p.API, p.Table, p.ObjectsASecond = d.ticks, d.workers.rounded(), d.api.rounded(), d.table, d.objects
+	p.Ticks, p.Workers, p.API, p.Table, p.ObjectsASecond = d.ticks, rounded(d.workers), roundedAPI(d.api), d.table, d.objects
+	p.Table.Records = l.Rate * Day * records(l, u)
 	p.Gates = gatesFor(l, d.workers.Seconds)
 	p.Queues = queuesFor(l, d.busiest, node.SharedLookAhead.Seconds())
 	p.Bill = billFor(l, t, u, takes(l, u, l.Rate), p.Table, d.shards)
@@ -69,11 +51,20 @@ func Make(l Load, t *cost.Tariff, u cost.Units, a Adapter) *Plan {
 	}
 	p.Needs = needsFor(p)
 	for i, key := range p.Table.Keys {
-		p.Table.Keys[i].Reached = reached(l, t, u, a, func(d demand) float64 { return d.table.units(key.Key) }, key.Limit)
+		p.Table.Keys[i].Reached = reached(l, t, u, a, func(d demand) float64 { return unitsOf(d.table, key.Key) }, key.Limit)
 	}
 	slices.SortStableFunc(p.Table.Keys, func(a, b Key) int { return cmp.Compare(a.Reached, b.Reached) }) // what bends first at the beginning
-	p.Limits = limitsFor(l, p, t, u)
-	p.Verdict = verdictFor(p)
+	bends := limitsFor(l, p, t, u, a)
+	for i, b := range bends {
+		p.Limits = append(p.Limits, b.Limit)
+		switch limit := &bends[i].Limit; {
+		case limit.Exceeds && p.First == nil:
+			p.First = limit
+		case !limit.Exceeds && p.Next == nil:
+			p.Next = limit
+		}
+	}
+	p.Verdict = verdictFor(p, bends)
 	return p
 }
 
@@ -84,8 +75,14 @@ func billFor(l Load, t *cost.Tariff, u cost.Units, used cost.Amount, table Table
 	b := Bill{Runs: l.Rate * cost.SecondsAMonth}
 	t = t.Taking(l.Duration)
 	month := cost.Amount{}.Plus(b.Runs, used)
-	for _, line := range t.Bill(month) {
-		b.Lines = append(b.Lines, BillLine{line.What, line.Dollars})
+	// What messages share, they share only if they come together.
+	apart, lone := used, u.Of(cost.Cron, cost.Lone)
+	attempts := 1 + l.Retries
+	apart.SQS, apart.Worker, apart.Logs = lone.SQS*attempts, lone.Worker*attempts, lone.Logs*attempts
+	apart.API = l.asked()
+	unshared := t.Bill(cost.Amount{}.Plus(b.Runs, apart))
+	for i, line := range t.Bill(month) { // the same services, in the same order
+		b.Lines = append(b.Lines, BillLine{What: line.What, Dollars: line.Dollars, Apart: unshared[i].Dollars})
 		b.Million += line.Dollars / b.Runs * 1e6
 	}
 	jobs := t.Bill(cost.Amount{Kept: table.JobsGB})
@@ -96,16 +93,27 @@ func billFor(l Load, t *cost.Tariff, u cost.Units, used cost.Amount, table Table
 	for _, line := range t.IdleMonth(idle, max(u.Metrics, u.Busy)) {
 		stack += line.List
 	}
-	b.Lines = append(b.Lines, BillLine{"definitions of jobs, stored", cost.Sum(jobs)}, BillLine{"the stack itself", stack})
+	alone := func(what string, dollars float64) {
+		b.Lines = append(b.Lines, BillLine{What: what, Dollars: dollars, Apart: dollars})
+	}
+	alone("definitions of jobs, stored", cost.Sum(jobs))
+	alone("the stack itself", stack)
 	for _, line := range b.Lines {
 		b.Total += line.Dollars
+		b.Apart += line.Apart
 	}
-	// What messages share, they share only if they come together.
-	apart, lone := used, u.Of(cost.Cron, cost.Lone)
-	attempts := 1 + l.Retries
-	apart.SQS, apart.Worker, apart.Logs = lone.SQS*attempts, lone.Worker*attempts, lone.Logs*attempts
-	apart.API = l.asked()
-	b.Apart = b.Total + cost.Sum(t.Bill(cost.Amount{}.Plus(b.Runs, apart))) - cost.Sum(t.Bill(month))
-	b.Capacity = t.Compare(month.Writes+month.Shared, month.Reads, table.Writes/utilization, table.Reads/utilization)
+	b.Capacity = wire.CapacityOfTable(t.Compare(month.Writes+month.Shared, month.Reads, table.Writes/utilization, table.Reads/utilization))
 	return b
+}
+
+// pricesOf are all that a bill is made with.
+func pricesOf(t *cost.Tariff) (all []wire.CapacityPrice) {
+	for _, p := range t.Prices {
+		price := wire.CapacityPrice{What: p.What, Dollars: p.Dollars, Per: p.Per, Page: p.Page}
+		for _, tier := range p.Tiers {
+			price.Tiers = append(price.Tiers, wire.CapacityTier(tier))
+		}
+		all = append(all, price)
+	}
+	return all
 }

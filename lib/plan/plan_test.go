@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -33,7 +32,7 @@ func load() plan.Load {
 
 func made(t *testing.T, l plan.Load) *plan.Plan {
 	t.Helper()
-	if err := l.Check(); err != nil {
+	if err := l.Check(plan.Typist(false)); err != nil {
 		t.Fatal(err)
 	}
 	return plan.Make(l, cost.Listed(), cost.Counted(), adapter)
@@ -233,6 +232,51 @@ func TestWhatBendsFirst(t *testing.T) {
 	}
 }
 
+// TestABillIsTheSumOfItsParts: shared, and where no two runs share a request. Sharing makes no part dearer.
+func TestABillIsTheSumOfItsParts(t *testing.T) {
+	asks := load()
+	asks.Schedules, asks.OnDemand, asks.Retries, asks.Result = 0, 1, 0.2, 5000
+	for _, l := range []plan.Load{load(), bends(), asks} {
+		b := made(t, l).Bill
+		total, apart := 0.0, 0.0
+		for _, line := range b.Lines {
+			total, apart = total+line.Dollars, apart+line.Apart
+			if line.Apart < line.Dollars*(1-1e-9) {
+				t.Errorf("%s is %g, and %g if nothing is shared", line.What, line.Dollars, line.Apart)
+			}
+		}
+		if math.Abs(total-b.Total) > 1e-9*total || math.Abs(apart-b.Apart) > 1e-9*apart || b.Apart < 1.1*b.Total {
+			t.Errorf("its parts are %g and %g, all of it %g and %g", total, apart, b.Total, b.Apart)
+		}
+	}
+}
+
+// TestTheFirstLimits: of those in their order, the first that the load is beyond and the first that it is not, with how far away that is. Each
+// says where it is from.
+func TestTheFirstLimits(t *testing.T) {
+	for name, l := range map[string]plan.Load{"small": load(), "large": bends()} {
+		p := made(t, l)
+		at := slices.IndexFunc(p.Limits, func(l plan.Limit) bool { return !l.Exceeds })
+		if (p.First == nil) != (at == 0) || p.First != nil && *p.First != p.Limits[0] || *p.Next != p.Limits[at] {
+			t.Errorf("%s: the first are %+v and %+v of %+v", name, p.First, p.Next, p.Limits)
+		}
+		near(t, name+", how far the next is away", p.Next.Times*l.Peak, p.Next.Reached, 1e-9)
+		if p.Next.Times < 1 || p.First != nil && p.First.Times > 1 {
+			t.Errorf("%s: at %g and %g times this load", name, p.First.Times, p.Next.Times)
+		}
+		for _, limit := range p.Limits {
+			if limit.Of == plan.OfQuota && !strings.HasPrefix(limit.Page, "https://docs.aws.amazon.com/") {
+				t.Errorf("%s: a quota without its page", limit.Name)
+			}
+		}
+	}
+	l := load()
+	l.Retention = 10 * 24 * time.Hour
+	p := made(t, l)
+	near(t, "records a day", p.Table.Records, l.Rate*86400*2, 1e-9) // a run, and the timer of its fire
+	near(t, "runs kept", p.Table.RunsKept, l.Rate*864_000, 1e-9)
+}
+
 // TestABillHasTiers: what is beyond a tier is at the next one's price, and what makes a table ready is paid for once.
 func TestABillHasTiers(t *testing.T) {
 	tariff := cost.Listed()
@@ -384,20 +428,6 @@ func TestSettingsAndQuotasAreEnough(t *testing.T) {
 	}
 }
 
-func TestALoadIsReadAsItIsWritten(t *testing.T) {
-	text, err := json.Marshal(bends())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var again plan.Load
-	if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, bends()) {
-		t.Errorf("%s is read as %+v, %v", text, again, err)
-	}
-	if !strings.Contains(string(text), `"duration":"200ms"`) || !strings.Contains(string(text), `"schedules":10000000`) {
-		t.Errorf("durations are not text in %s", text)
-	}
-}
-
 func TestBadLoadsNameTheirFlag(t *testing.T) {
 	for flag, spoil := range map[string]func(*plan.Load){
 		"--schedules":       func(l *plan.Load) { l.Schedules = 2 },
@@ -420,7 +450,7 @@ func TestBadLoadsNameTheirFlag(t *testing.T) {
 	} {
 		l := load()
 		spoil(&l)
-		if err := l.Check(); err == nil || !strings.Contains("\n"+err.Error(), "\n"+flag+": ") || !strings.Contains(err.Error(), "want ") {
+		if err := l.Check(plan.Typist(false)); err == nil || !strings.Contains("\n"+err.Error(), "\n"+flag+": ") || !strings.Contains(err.Error(), "want ") {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}

@@ -17,30 +17,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
-// Table is what the load needs of DynamoDB.
-type Table struct {
-	WritesOfARun float64 `json:"write_units_of_a_run"`
-	ReadsOfARun  float64 `json:"read_units_of_a_run"`
-	Dense        bool    `json:"dense"`  // its buckets have more than a page in the busiest minute
-	Writes       float64 `json:"writes"` // units a second, when most runs start
-	Reads        float64 `json:"reads"`
-	Partitions   int     `json:"partitions"` // at the least, by units and by size
-	StoredGB     float64 `json:"stored_gb"`  // once as much expires as comes
-	JobsGB       float64 `json:"jobs_gb"`    // of it
-	ObjectsGB    float64 `json:"objects_gb"` // in the bucket
-	Keys         []Key   `json:"keys"`       // the hottest, of each kind
-}
-
-// Key is a partition key under load.
-type Key struct {
-	Key     string  `json:"key"`
-	What    string  `json:"what"`
-	Unit    string  `json:"unit"` // write or read
-	Units   float64 `json:"units_per_second"`
-	Limit   float64 `json:"limit"`
-	Reached float64 `json:"reached_at"` // runs a second
-}
-
 // What a run takes of partitions that others share, in units. tests/cost counts their sum; which item takes them is the protocol's.
 const (
 	timerWrites = 1 // the timer that wakes for it, in the bucket of its minute
@@ -48,11 +24,20 @@ const (
 	claimReads  = 1 // its job, read strongly by the tick
 )
 
+// Day is one in seconds.
+const Day = 24 * 60 * minute
+
 // partitionGB is how large a partition of DynamoDB grows before it is split.
 const partitionGB = 10
 
 // crowded tells whether so many runs a second are more than a page for each bucket of their minute.
 func crowded(rate float64) bool { return rate*60/timer.Buckets > tick.PageSize }
+
+// records is how many a run leaves, as they were counted: its own, and of its timers those that it does not share.
+func records(l Load, u cost.Units) float64 {
+	timers := func(kind cost.Kind) float64 { return u.Of(kind, cost.Full).Writes - runWrites }
+	return 1 + l.fires()*timers(cost.Cron) + l.OnDemand*timers(cost.Immediate) + l.Ahead*timers(cost.Ahead)
+}
 
 // definitions is what a fire takes for definitions that no process remembers: the worker reads one, and so does the first sweep, which looks
 // at the run.
@@ -119,13 +104,14 @@ func tableFor(l Load, t *cost.Tariff, a, idle cost.Amount, shards int) Table {
 	runs := l.Rate * cost.SecondsAMonth
 	k.StoredGB = k.JobsGB + (a.Storage+a.Kept)*runs
 	k.ObjectsGB = a.Lying * runs
+	k.RunsKept = l.Rate * l.Retention.Seconds()
 	k.Partitions = int(math.Ceil(max(k.Writes/keyWrites.Value, k.Reads/keyReads.Value, k.StoredGB/partitionGB, 1)))
 	k.Keys = keysFor(l, t, a)
 	return k
 }
 
-// units are those of a key.
-func (k Table) units(key string) float64 {
+// unitsOf are those of a key.
+func unitsOf(k Table, key string) float64 {
 	return k.Keys[slices.IndexFunc(k.Keys, func(k Key) bool { return k.Key == key })].Units
 }
 

@@ -10,32 +10,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
-// Ticks is what the minute's claims need. None of it was measured on DynamoDB: Pace rests on assumptions.
-type Ticks struct {
-	Shards       int     `json:"shards"`
-	Buckets      int     `json:"buckets"`          // of a shard
-	Minute       float64 `json:"runs_in_a_minute"` // in the busiest
-	OfShard      float64 `json:"runs_of_a_shard"`
-	Pages        float64 `json:"pages_of_a_bucket"`
-	Asks         bool    `json:"asks_for_help"`            // a shard has more than one pass is to do
-	BucketPace   float64 `json:"runs_per_second_bucket"`   // by the requests that come one after the other
-	CPUPace      float64 `json:"runs_per_second_cpu"`      // by the CPU of one tick
-	Pace         float64 `json:"runs_per_second_tick"`     // of one tick on one shard
-	Most         float64 `json:"runs_per_second_most"`     // of as many ticks as there are shards
-	AtOnce       int     `json:"ticks_at_once"`            // that the busiest minute needs
-	Helpers      int     `json:"helpers"`                  // of these, beside the one by the clock
-	Seconds      float64 `json:"seconds"`                  // that it takes them
-	Round        int     `json:"requests_in_a_row"`        // of a page, to DynamoDB
-	Sends        int     `json:"sends_in_a_row"`           // of a page, to SQS
-	RequestMS    float64 `json:"assumed_dynamo_ms"`        // that one takes
-	SendMS       float64 `json:"assumed_sqs_ms"`           //
-	CPUOfARunMS  float64 `json:"assumed_cpu_ms"`           // of a run
-	CPUOfATick   float64 `json:"cpus_of_a_tick"`           // that its memory gives it
-	Spare        float64 `json:"spare"`                    // share of the minute that is left
-	Enough       bool    `json:"enough"`                   // all of a minute is claimed within it, and as much is spare as is aimed at
-	TimeoutAfter float64 `json:"function_timeout_seconds"` //
-}
-
 // aim is how much of a minute ticks are planned to be busy: what is left is for a slow page, a tick that is started anew, and an hour in which
 // requests take longer than is assumed.
 const aim = 0.7

@@ -5,29 +5,16 @@ import (
 	"math"
 )
 
-// Verdict is what the limits come to.
-type Verdict struct {
-	One     bool     `json:"one_stack"` // carries the load, with the parameters and quotas that the plan names
-	Stacks  int      `json:"stacks"`    // that do, if they share it evenly
-	Reasons []Reason `json:"reasons"`   // why one does not
-}
-
-// Reason is one for which no parameter and no quota helps.
-type Reason struct {
-	What    string  `json:"what"`
-	Reached float64 `json:"reached_at"` // runs a second in the busiest minute
-	Stacks  int     `json:"stacks"`     // with which each has no more than that
-}
-
-func verdictFor(p *Plan) Verdict {
+// verdictFor is what the limits come to.
+func verdictFor(p *Plan, bends []bend) Verdict {
 	v := Verdict{Stacks: 1, Reasons: []Reason{}}
 	add := func(what string, reached float64) {
-		r := Reason{what, reached, int(whole(p.Load.Peak / reached))}
+		r := Reason{What: what, Reached: reached, Stacks: int(whole(p.Load.Peak / reached))}
 		v.Reasons = append(v.Reasons, r)
 		v.Stacks = max(v.Stacks, r.Stacks)
 	}
 	said := map[string]bool{}
-	for _, limit := range p.Limits {
+	for _, limit := range bends {
 		if limit.Exceeds && limit.Of == OfDesign {
 			add(limit.Name, limit.Reached)
 			said[limit.setting] = true
