@@ -114,6 +114,8 @@ func TestAStackIsPlanned(t *testing.T) {
 		}
 		if got := s.send("GET", "/v1/plan/capacity?"+query, "").is(200); !jsonEqual(t, got.body, want) {
 			t.Errorf("%s: %s\nwant %s", query, got.body, want)
+		} else if strings.Contains(string(got.body), "null") {
+			t.Errorf("%s: a list is null: %s", query, got.body)
 		}
 	}
 	const load = "schedules=500&runs_per_day=60000&"

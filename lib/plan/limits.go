@@ -159,7 +159,7 @@ func limitsFor(l Load, p *Plan, t *cost.Tariff, u cost.Units, a Adapter) []bend 
 	add(OfDesign, "", true, at(ofPriority, t.Stack.MostFunctions()), "spread jobs over three priorities; a Pool with belfry worker; a second stack",
 		"worker functions of one priority: %s", Count(t.Stack.MostFunctions()))
 	limits[len(limits)-1].setting = "NormalConcurrency"
-	const provisioned = "a longer --late, or jitter; provisioned mode of the queue, which the template has not: 1,000 more a minute, for a price; a Pool with belfry worker"
+	const provisioned = "a longer time to start, or jitter; provisioned mode of the queue, which the template has not: 1,000 more a minute, for a price; a Pool with belfry worker"
 	add(OfDesign, pollers.Page, true, at(func(d demand) float64 { return d.workers.LastStart }, l.Late.Seconds()*(1+1e-6)), provisioned,
 		"scaling up: %s functions of a queue, and %s more a minute", Count(pollersFirst.Value), Count(pollers.Value))
 	add(OfDesign, pollersMost.Page, true, at(ofPriority, pollersMost.Value), "provisioned mode, which the template has not; a Pool with belfry worker; a second stack",
@@ -203,7 +203,7 @@ func doAbout(key string) string {
 
 // needsFor are the quotas that this load needs more of than there is.
 func needsFor(p *Plan) []Need {
-	var needs []Need
+	needs := []Need{}
 	need := func(q Quota, of float64) {
 		if of > q.Value {
 			needs = append(needs, Need{CapacityQuota: q, Needs: math.Ceil(of)})
@@ -223,7 +223,7 @@ const warmWrites, warmReads = "WarmWrites", "WarmReads"
 
 // settingsFor are those that are not as the template has them.
 func settingsFor(l Load, p *Plan, t *cost.Tariff) []Setting {
-	var settings []Setting
+	settings := []Setting{}
 	functions := func(name string, usual, need float64) {
 		if choice := t.Stack.Choice(need); choice > usual {
 			settings = append(settings, Setting{Name: name, Value: choice, Needs: need, Short: choice < need})
