@@ -5,6 +5,7 @@ export const commands: Record<string, string> = {
   ready: 'belfry doctor',
   backup: 'belfry backup FILE',
   'preview-cron': "belfry cron next '30 9 * * 1-5' --timezone Europe/Berlin",
+  'plan-capacity': 'belfry plan --schedules 500 --runs-per-day 60k',
   'plan-queue': 'belfry plan queue --workers 50 --arrivals 200',
   'plan-retry': 'belfry plan retry --attempts 5 --max 5m',
   'list-dead-letters': 'belfry dead-letter list',

@@ -30,6 +30,19 @@ export interface Stats {
   points: ({ at: string } & Counts)[]
 }
 
+/** Week are the counts that tools take their numbers of. */
+export interface Week extends Omit<Stats, 'points'> {
+  duration_bounds_ms: number[]
+  points: { at: string; retries: number; lateness: Histogram; duration: Histogram & { p99_ms?: number } }[]
+}
+
+/** meanOf is that of some histograms together, by the buckets that the server counts in: evenly within each, and of the last one its lower bound. */
+export function meanOf(bounds: number[], all: Histogram[]): number {
+  const middle = (i: number) => ((bounds[i - 1] ?? 0) + (bounds[i] ?? bounds.at(-1) ?? 0)) / 2
+  const sum = all.reduce((sum, h) => sum + h.buckets.reduce((part, n, i) => part + n * middle(i), 0), 0)
+  return sum / all.reduce((n, h) => n + h.count, 0)
+}
+
 /** kinds are the parts of a bar, from the bottom up. */
 export const kinds = ['succeeded', 'under way', 'cancelled or skipped', 'failed', `not ended within ${followed} hours`] as const
 

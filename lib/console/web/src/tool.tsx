@@ -1,10 +1,13 @@
 // What the tools share. Each has all that it is asked in the address, asks the server alone for its numbers, and draws them.
 import type { ComponentChildren, InputHTMLAttributes, TargetedEvent } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { patiently, Refusal } from './api'
+import { get, patiently, Refusal } from './api'
+import { now } from './clock'
 import { useLive } from './live'
+import { quoted } from './quoted'
 import { filter, query } from './router'
-import { Refused } from './ui'
+import type { Week } from './stats'
+import { Command, Refused } from './ui'
 
 const pause = 150
 
@@ -62,6 +65,27 @@ export function Figure({ title, about, table, children }: { title: string; about
       </details>
     </figure>
   )
+}
+
+/** InTerminal is a command that answers the same. Its flags are called as the address calls them, but for their hyphens; what is left out is no flag. */
+export function InTerminal({ command, flags }: { command: string; flags: Record<string, string | undefined> }) {
+  const given = Object.entries(flags).map(([name, value]) => (value === undefined ? '' : ` --${name.replaceAll('_', '-')} ${quoted(value)}`))
+  return (
+    <details class="cli">
+      <summary>In a terminal</summary>
+      <Command text={command + given.join('')} />
+    </details>
+  )
+}
+
+const hour = 3_600_000
+
+/** useWeek is what the server has counted in the last week, by the hour; undefined until it is there. */
+export function useWeek(): Week | undefined {
+  return useLive('stats of a week', async (stop) => {
+    const end = Math.ceil(now.peek() / hour) * hour
+    return (await get<Week>('/stats', { from: new Date(end - 7 * 24 * hour).toISOString(), to: new Date(end).toISOString(), step: '1h' }, stop)).data
+  }, 0).data
 }
 
 /** Absent is a refusal, and says it where the server makes no plans: the functions on AWS do not. */

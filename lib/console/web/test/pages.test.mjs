@@ -19,7 +19,7 @@ before(async () => {
     servers[name] = s
     const ids = await seed(s)
     seeded[name] = ids
-    const always = { overview: '/', jobs: '/jobs', runs: '/runs', 'dead-letters': '/dead-letters', queues: '/queues', api: '/docs', schedule: '/schedule', settings: '/settings', 'tool-cron': '/tools/cron?expr=30+2+13+*+1-5&timezone=Europe%2FBerlin', 'tool-retry': '/tools/retry?max=5m&max_attempts=8', 'tool-scaling': '/tools/scaling?at_once=0.6&at=150' }
+    const always = { overview: '/', jobs: '/jobs', runs: '/runs', 'dead-letters': '/dead-letters', queues: '/queues', api: '/docs', schedule: '/schedule', settings: '/settings', 'tool-cron': '/tools/cron?expr=30+2+13+*+1-5&timezone=Europe%2FBerlin', 'tool-retry': '/tools/retry?max=5m&max_attempts=8', 'tool-scaling': '/tools/scaling?at_once=0.6&at=150', 'tool-capacity': '/tools/capacity?schedules=20000&runs_per_day=4320000&peak=1500&duration=2s' }
     pages[name] = {
       empty: () => ({ ...always, 'jobs-none': '/jobs?q=x&paused=true', 'runs-none': '/runs?state=dead&job=x', 'job-none': '/jobs/x', 'run-none': '/runs/x~0mi4lf3k0', nowhere: '/nowhere' }),
       busy: () => ({

@@ -365,6 +365,127 @@ test('the busiest hour of a server is what a queue is asked about', async () => 
   await done(v)
 })
 
+/** amount is a number as the page of capacity writes it: with commas, a unit of thousands, or dollars. */
+const amount = (text) => Number(/[\d.,]+/.exec(text)[0].replaceAll(',', '')) * ({ k: 1e3, M: 1e6, G: 1e9 }[/\d([kMG])\b/.exec(text)?.[1]] ?? 1)
+
+/** shows says that a text shows a number, to three digits. */
+const shows = (text, number, what) => assert.ok(Math.abs(amount(text) - number) <= Math.max(Math.abs(number) * 0.0051, 0.0051), `${what}: ${text} for ${number}`)
+
+test('a load of a stack on AWS: needs, bill and limits are those of the API and of the command line', async () => {
+  const query = {
+    schedules: '20000', runs_per_day: '4320000', peak: '1500', duration: '2s', retry_rate: '0.03', retention: '14d', at_once: '0.9', late: '2m', on_demand: '0.1', ahead: '0.05', payload: '2000', result: '5000', tenants: '2', priority: '0.8', hot_job: '3', shards: '32', helpers: '9',
+  }
+  const [api, printed] = await Promise.all([
+    server.call('GET', '/v1/plan/capacity?' + new URLSearchParams(query)),
+    cli('plan', ...Object.entries({ ...query, at_once: '90%', on_demand: '10%', ahead: '5%' }).flatMap(([name, value]) => ['--' + name.replaceAll('_', '-'), value])),
+  ])
+  assert.deepEqual(api, printed)
+  const v = await Visit.to(server.console + '/tools/capacity?' + new URLSearchParams(query))
+  const { page } = v
+  const { workers: w, table: t, bill, first_exceeded: beyond, next } = api
+  await page.getByText(`One stack carries it, for $${Math.round(bill.dollars_per_month).toLocaleString('en')} a month.`).waitFor()
+  const needs = Object.fromEntries(await page.getByRole('region', { name: 'What it needs' }).locator('tr').evaluateAll((all) => all.map((r) => [r.cells[0].textContent, r.cells[1].textContent])))
+  const parts = (name) => needs[name].split(/, (?!\d{3}\b)/)
+  ;[w.functions_burst, w.functions_mean].forEach((n, i) => shows(parts('Workers at the peak')[i], n, 'workers'))
+  ;[api.load.runs_per_second, api.load.peak_runs_per_second, w.starts_per_second].forEach((n, i) => shows(parts('Runs a second')[i], n, 'runs a second'))
+  ;[api.queues.messages_waiting, w.messages_in_flight].forEach((n, i) => shows(parts('Queue')[i], n, 'queue'))
+  shows(parts('Store')[0], t.stored_gb, 'store') // in GB
+  shows(needs['Records a day'], t.records_per_day, 'records')
+  shows(needs['Ended runs that are kept'], t.runs_kept, 'runs kept')
+  ;[t.write_units_per_second, t.read_units_per_second].forEach((n, i) => shows(parts('Units of the table')[i], n, 'units'))
+  const rows = (name) => page.getByRole('region', { name }).locator('tbody tr').evaluateAll((all) => all.map((r) => [...r.cells].map((c) => c.textContent)))
+  const billed = await rows('A month')
+  const all = { what: 'all', dollars_per_month: bill.dollars_per_month, dollars_per_month_unshared: bill.dollars_per_month_unshared }
+  const due = [...bill.parts.filter((p) => p.dollars_per_month_unshared >= 0.005), all]
+  assert.deepEqual(billed.map(([what]) => what), due.map((p) => p.what))
+  due.forEach((p, i) => [p.dollars_per_month, p.dollars_per_month_unshared].forEach((n, k) => assert.ok(Math.abs(amount(billed[i][k + 1]) - n) <= (n < 100 ? 0.0051 : 0.51), `${p.what}: ${billed[i][k + 1]} for ${n}`)))
+  const [first, second] = await texts(page.locator('.nearest dd'))
+  assert.ok(first.startsWith(beyond.name) && second.startsWith(next.name), `${first}; ${second}`)
+  shows(/This load is (\S+) times that/.exec(first)[1], 1 / beyond.times_this_load, first)
+  shows(/That is (\S+) times this load/.exec(second)[1], next.times_this_load, second)
+  const set = await rows('Parameters of the template')
+  assert.deepEqual(set.map(([name, value]) => [name, Number(value)]), api.parameters.map((p) => [p.name, p.value]))
+  await page.getByText(`All ${api.limits.length} limits`).click()
+  const limits = await rows('Limits')
+  assert.equal(limits.length, api.limits.length)
+  api.limits.forEach((l, i) => {
+    assert.equal(limits[i][0], l.name + (l.assumed ? ' *' : ''))
+    shows(limits[i][1], l.reached_at_runs_per_second, l.name)
+    assert.equal(limits[i][2].startsWith('beyond'), l.exceeded, l.name)
+  })
+  const links = (within) => within.getByRole('link').evaluateAll((all) => all.map((a) => a.href))
+  assert.deepEqual(await links(page.getByRole('region', { name: 'Limits' })), api.limits.flatMap((l) => l.page ?? []))
+  await page.getByText(`Prices of ${api.region}, ${api.prices_as_of}`, { exact: true }).click()
+  assert.deepEqual(await links(page.locator('details', { hasText: 'Prices of ' })), api.prices.map((p) => p.page))
+  // What is said of a terminal says it there.
+  await page.getByText('In a terminal').click()
+  const command = (await page.locator('.cli code').textContent()).split(' --address')[0].split(' ')
+  assert.deepEqual(await cli(...command.slice(1)), api)
+  await clean(v)
+  await page.setViewportSize({ width: 390, height: 800 })
+  await clean(v)
+  await done(v)
+})
+
+test('a load is typed by the keyboard, its address says it, and what is wrong with it is named', async () => {
+  const { verdict } = await server.call('GET', '/v1/plan/capacity?schedules=10000000&runs_per_day=8640000000')
+  const v = await Visit.to(server.console + '/tools/capacity')
+  const { page } = v
+  await page.getByText('One stack carries it').waitFor()
+  assert.equal(await page.getByRole('textbox', { name: 'Runs/s in the busiest minute' }).getAttribute('placeholder'), '0.333')
+  await page.getByRole('textbox', { name: 'Jobs with a schedule' }).focus()
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Control+a')
+  await page.keyboard.type('8640000000')
+  await page.locator('.refused', { hasText: 'schedules' }).waitFor() // 100 jobs do not fire so often
+  await page.locator('.page.old .bill').waitFor() // what was shown stays, beside the refusal
+  await page.keyboard.press('Shift+Tab')
+  await page.keyboard.press('Control+a')
+  await page.keyboard.type('10000000')
+  await page.getByText(`It would take ${verdict.stacks} that share the load evenly.`).waitFor()
+  await page.getByText('NormalConcurrency').first().waitFor()
+  await page.getByRole('region', { name: 'Quotas to raise' }).getByText('Concurrent executions').waitFor()
+  assert.deepEqual(Object.fromEntries(new URL(page.url()).searchParams), { schedules: '10000000', runs_per_day: '8640000000' })
+  await page.reload()
+  await page.getByText(`It would take ${verdict.stacks} that share the load evenly.`).waitFor()
+  for (const [label, value, field] of [['Retries of a run', 'often', 'retry_rate'], ['Retries of a run', '101', 'retry_rate'], ['Runs are kept for', '1h', 'retention'], ['A run takes', '15m', 'duration'], ['Runs/s in the busiest minute', '1', 'peak']]) {
+    const input = page.getByRole('textbox', { name: label })
+    await input.fill(value)
+    await page.locator('.refused', { hasText: field }).waitFor()
+    await input.fill('')
+    await page.locator('.refused').waitFor({ state: 'detached' })
+  }
+  v.errors = v.errors.filter((e) => !/status of (400|422|429)/.test(e))
+  await done(v)
+})
+
+test('the schedules of a server and its last week are what a load is asked about', async () => {
+  const v = await Visit.to(undefined)
+  const { page } = v
+  const at = (hours) => new Date(Date.now() - hours * 3_600_000).toISOString()
+  const point = (hours, count, retries, buckets) => ({ at: at(hours), retries, lateness: { count, buckets: [] }, duration: { count, buckets } })
+  const json = (body) => (route) => route.fulfill({ contentType: 'application/json', body: JSON.stringify(body) })
+  // A thousand runs in the last ten hours; 1,800 fires in the next day.
+  await page.route('**/v1/stats?*', json({ duration_bounds_ms: [100, 200, 500], points: [point(30, 0, 0, [0, 0, 0, 0]), point(10, 600, 40, [0, 300, 300, 0]), point(5, 400, 10, [0, 400, 0, 0])] }))
+  const due = { from: at(0), to: at(-24), counted_to: at(-24), step_seconds: 60, fires: [], total: 1800, jobs: 30, paused: 0, minutes: [], peak: { at: at(-1), fires: 90, jobs: [], more_jobs: 0 } }
+  await page.route('**/v1/schedule/load?*', json(due))
+  await page.goto(server.console + '/tools/capacity?retention=7d')
+  await page.locator('.own', { hasText: 'Your 30 jobs fire 1,800 times in the next day, at most 90 in a minute; of the last week’s 1,000 runs there were 2,400 a day, 210 ms each on average'.replace('’', "'") }).waitFor()
+  await page.getByRole('link', { name: 'Take these numbers' }).click()
+  await page.getByText('One stack carries it').waitFor()
+  assert.deepEqual(Object.fromEntries(new URL(page.url()).searchParams), { retention: '7d', schedules: '30', runs_per_day: '2400', peak: '1.507', on_demand: '0.25', duration: '210ms', retry_rate: '0.05' })
+  await page.waitForFunction(() => document.querySelector('.page[aria-busy=false] .bill'))
+  assert.equal(await page.locator('.refused').count(), 0)
+  // A server that has run nothing, and is to run nothing, has no numbers.
+  await page.unroute('**/v1/schedule/load?*')
+  await page.unroute('**/v1/stats?*')
+  await page.goto(server.console + '/tools/capacity')
+  await page.getByText('One stack carries it').waitFor()
+  await v.landed()
+  assert.equal(await page.locator('.own').count(), 0)
+  await done(v)
+})
+
 test('a plan is asked for again when another one of the tenant was being made', async () => {
   const v = await Visit.to(undefined)
   const { page } = v
@@ -403,10 +524,12 @@ test('a tool asks again by itself until it is answered, and then no more', async
 
 test('a server that makes no plans says so', async () => {
   const v = await Visit.to(undefined)
-  await v.page.route('**/v1/plan/retry*', (route) =>
+  await v.page.route('**/v1/plan/*', (route) =>
     route.fulfill({ status: 404, contentType: 'application/problem+json', body: JSON.stringify({ title: 'Not Found', status: 404, code: 'not_found', detail: 'There is nothing here.' }) }))
-  await v.page.goto(server.console + '/tools/retry')
-  await v.page.getByText('This server makes no plans.').waitFor()
+  for (const tool of ['retry', 'capacity']) {
+    await v.page.goto(server.console + '/tools/' + tool)
+    await v.page.getByText('This server makes no plans.').waitFor()
+  }
   await v.end()
 })
 
@@ -417,6 +540,8 @@ deep('each tool is there by the menu, and by the list of all', async () => {
   await v.page.locator('.fires li').first().waitFor()
   await v.page.getByRole('navigation', { name: 'Tools' }).getByRole('link', { name: 'Workers' }).click()
   await v.page.getByRole('slider', { name: 'Instant' }).waitFor()
+  await v.page.getByRole('navigation', { name: 'Tools' }).getByRole('link', { name: 'Capacity' }).click()
+  await v.page.locator('.bill').waitFor()
   await v.page.getByRole('navigation', { name: 'Tools' }).getByRole('link', { name: 'Retries' }).click()
   await v.page.locator('.bands .band').first().waitFor()
   await clean(v)

@@ -1,11 +1,10 @@
 // A retry policy: when each attempt begins, when it gives up, and how many clients that failed together come back at once.
 import '../app'
 import { get } from '../api'
-import { quoted } from '../quoted'
 import { query } from '../router'
 import { span } from '../time'
-import { Absent, asked, Field, Figure, useAsked } from '../tool'
-import { Command, pending, Waiting } from '../ui'
+import { Absent, asked, Field, Figure, InTerminal, useAsked } from '../tool'
+import { pending, Waiting } from '../ui'
 
 interface Percentiles {
   least: number
@@ -46,7 +45,7 @@ export function Retry() {
   const given = Object.fromEntries(fields.map((f) => [f.name, query.value.get(f.name) ?? undefined]))
   const got = useAsked('retry ' + JSON.stringify(given), async (stop) => (await get<Answer>('/plan/retry', given, stop)).data)
   const shown = got.error ? undefined : got.data
-  const flags = fields.filter((f) => asked(f.name, f.usual) !== f.usual).map((f) => ` --${f.flag} ${quoted(asked(f.name, f.usual))}`)
+  const flags = Object.fromEntries(fields.map((f) => [f.flag, asked(f.name, f.usual) === f.usual ? undefined : asked(f.name, f.usual)]))
   return (
     <>
       <div class="filters">
@@ -68,10 +67,7 @@ export function Retry() {
           </p>
           <Bands of={shown} at={scaleOf(shown)} />
           {shown.crowd.length > 0 && shown.clients > 1 && <Crowd of={shown} at={scaleOf(shown)} />}
-          <details class="cli">
-            <summary>In a terminal</summary>
-            <Command text={'belfry plan retry' + flags.join('')} />
-          </details>
+          <InTerminal command="belfry plan retry" flags={flags} />
         </div>
       )}
     </>

@@ -6,11 +6,13 @@ import { Empty } from '../ui'
 
 const Cron = lazy(() => import('./toolcron').then((m) => m.Cron))
 const Scaling = lazy(() => import('./toolscaling').then((m) => m.Scaling))
+const Capacity = lazy(() => import('./toolcapacity').then((m) => m.Capacity))
 const Retry = lazy(() => import('./toolretry').then((m) => m.Retry))
 
 const tools = [
   { name: 'cron', title: 'Cron', says: 'what an expression means, when it fires, and what other schedulers make of it', Page: Cron },
   { name: 'scaling', title: 'Workers', says: 'how deep a queue gets, how busy its workers are, and how long runs wait', Page: Scaling },
+  { name: 'capacity', title: 'Capacity', says: 'what a load needs of a stack on AWS, what that costs, and which limit is reached first', Page: Capacity },
   { name: 'retry', title: 'Retries', says: 'when attempts begin, when a run is given up, and who comes back at once', Page: Retry },
 ]
 

@@ -5,13 +5,11 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { get } from '../api'
 import { Ground, line, moved, place, wide, type Under } from '../chart'
 import { now } from '../clock'
-import { useLive } from '../live'
-import { quoted } from '../quoted'
 import { filter, query, to, withQuery } from '../router'
-import { nice, type Histogram, type Stats } from '../stats'
+import { meanOf, nice, type Week } from '../stats'
 import { instant, length, parse, short, span, zoneFor } from '../time'
-import { Absent, asked, Field, Figure, say, useAsked } from '../tool'
-import { Command, pending, Waiting } from '../ui'
+import { Absent, asked, Field, Figure, InTerminal, say, useAsked, useWeek } from '../tool'
+import { pending, Waiting } from '../ui'
 
 interface Point {
   at: number
@@ -92,7 +90,6 @@ export function Scaling() {
   const got = useAsked('queue ' + JSON.stringify(question), async (stop) => (await get<Answer>('/plan/queue', question, stop)).data)
   const shown = got.data
   useFollowing(kind)
-  const flags = Object.entries(question).filter(([, value]) => value !== undefined).map(([name, value = '']) => ` --${name.replace('_', '-')} ${quoted(value)}`)
   return (
     <>
       <div class="dials">
@@ -127,10 +124,7 @@ export function Scaling() {
           <Verdict of={shown} />
           <Over of={shown} />
           <Numbers of={shown} />
-          <details class="cli">
-            <summary>In a terminal</summary>
-            <Command text={'belfry plan queue' + flags.join('')} />
-          </details>
+          <InTerminal command="belfry plan queue" flags={question} />
         </div>
       )}
     </>
@@ -409,28 +403,15 @@ function Numbers({ of }: { of: Answer }) {
   )
 }
 
-interface Counted extends Omit<Stats, 'points'> {
-  duration_bounds_ms: number[]
-  points: { at: string; retries: number; lateness: Histogram; duration: Histogram & { p99_ms?: number } }[]
-}
-
-const day = 86_400_000
-
 /** Own offers what the server has done in the last week as what is asked: the attempts of its busiest hour, and how long they took. */
 function Own() {
-  const stats = useLive('stats of a week', async (stop) => {
-    const end = Math.ceil(now.peek() / 3_600_000) * 3_600_000
-    return (await get<Counted>('/stats', { from: new Date(end - 7 * day).toISOString(), to: new Date(end).toISOString(), step: '1h' }, stop)).data
-  }, 0).data
-  const attempts = (p: Counted['points'][number]) => p.lateness.count + p.retries
-  const busiest = stats?.points.filter((p) => p.duration.count > 0).reduce<Counted['points'][number] | undefined>((best, p) => (best && attempts(best) >= attempts(p) ? best : p), undefined)
+  const stats = useWeek()
+  const attempts = (p: Week['points'][number]) => p.lateness.count + p.retries
+  const busiest = stats?.points.filter((p) => p.duration.count > 0).reduce<Week['points'][number] | undefined>((best, p) => (best && attempts(best) >= attempts(p) ? best : p), undefined)
   if (!stats || !busiest) return null
   const { duration } = busiest
   const rate = attempts(busiest) / 3600
-  // By the buckets that the server counts in: evenly within each, and of the last one its lower bound.
-  const bounds = stats.duration_bounds_ms
-  const sum = duration.buckets.reduce((all, n, i) => all + (n * ((bounds[i - 1] ?? 0) + (bounds[i] ?? bounds.at(-1) ?? 0))) / 2, 0)
-  const mean = Math.max(1, Math.round(sum / duration.count))
+  const mean = Math.max(1, Math.round(meanOf(stats.duration_bounds_ms, [duration])))
   const p99 = Math.min(Math.round(duration.p99_ms ?? 0), Math.floor(mean * 14.9)) // no lognormal distribution is wider
   const lognormal = p99 > mean
   const window = [['1m', 60], ['10m', 600], ['1h', 3600], ['1d', 86_400]] as const
