@@ -249,6 +249,13 @@ func TestABillIsTheSumOfItsParts(t *testing.T) {
 			t.Errorf("its parts are %g and %g, all of it %g and %g", total, apart, b.Total, b.Apart)
 		}
 	}
+	again := load()
+	again.Retries = 1
+	for i, line := range made(t, again).Bill.Lines {
+		if line.What == cost.SQS {
+			near(t, "requests of two attempts that share none", line.Apart, 2*made(t, load()).Bill.Lines[i].Apart, 1e-9)
+		}
+	}
 }
 
 // TestTheFirstLimits: of those in their order, the first that the load is beyond and the first that it is not, with how far away that is. Each
