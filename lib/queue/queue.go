@@ -66,6 +66,27 @@ type Depth struct {
 	Taken   int64 // received, and neither deleted nor visible again: under way, or put off by Extend
 }
 
+// MaxLook is how many messages of each priority and state a Look has at most.
+const MaxLook = 100
+
+// Look is what a queue holds of one group, for people: its messages by rank of priority, the first of each, and how many there are. Only
+// an engine that can list messages has it, which SQS cannot.
+type Look struct {
+	Depth   map[Priority]Depth
+	Ready   [3][]Held // in the order in which they will be taken
+	Delayed [3][]Held // by when they can be taken
+	Taken   [3][]Held // by when they were taken
+}
+
+// Held is a message that a queue holds. Nobody has it by looking.
+type Held struct {
+	Body     []byte
+	Sent     time.Time
+	Taken    time.Time // of one that is taken: when
+	Back     time.Time // of one that is delayed or taken: when it can be received, unless it is settled before
+	Receives int       // how often it was handed out
+}
+
 // Queue is the port: one named pool of work, with its three priorities. All methods may be called concurrently and obey
 // their context.
 //

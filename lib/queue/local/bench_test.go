@@ -58,3 +58,27 @@ func BenchmarkLateness(b *testing.B) {
 	b.ReportMetric(float64(late[len(late)/2].Microseconds()), "p50-µs-late")
 	b.ReportMetric(float64(late[len(late)*99/100].Microseconds()), "p99-µs-late")
 }
+
+// BenchmarkPeek is a look at one's own hundreds of messages beside a million of another group, and at a million of one's own. The lock is held for
+// about as long.
+func BenchmarkPeek(b *testing.B) {
+	q := local.New(local.Config{Capacity: 1_000_000, Bytes: 1 << 30})
+	fill := func(group string, batches int) {
+		batch := make([]queue.Outgoing, queue.MaxBatch)
+		for i := range batches {
+			for j := range batch {
+				batch[j] = queue.Outgoing{Body: make([]byte, 120), Group: group, Delay: time.Duration((i*7919+j)%800_000) * time.Millisecond}
+			}
+			send(b, q, queue.Priorities[i%3], batch...)
+		}
+	}
+	fill("theirs", 100_000)
+	fill("ours", 50)
+	for _, group := range []string{"ours", "theirs"} {
+		b.Run(group, func(b *testing.B) {
+			for b.Loop() {
+				look(b, q, group, queue.MaxLook)
+			}
+		})
+	}
+}

@@ -21,6 +21,7 @@ func (q *Queue) hide(m *message, at time.Duration) {
 	if m.taken {
 		q.lanes[m.rank].taken++
 	}
+	q.away(m).add(&q.messages, m)
 	q.hidden = append(q.hidden, hidden{at: at, seq: m.seq, ref: m.self})
 	q.up(len(q.hidden) - 1)
 }
@@ -47,6 +48,7 @@ func (q *Queue) pull(m *message) {
 
 // unhide takes a message out of the heap.
 func (q *Queue) unhide(m *message) {
+	q.away(m).remove(&q.messages, m)
 	if m.taken {
 		q.lanes[m.rank].taken--
 		m.taken = false

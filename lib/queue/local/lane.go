@@ -14,8 +14,41 @@ type lane struct {
 
 // line is the ready messages of a group. It stands in its lane's ring while it is not empty.
 type line struct {
-	first, last  ref
+	chain
 	before, then *line
+}
+
+// chain is messages in the order in which they came to it.
+type chain struct {
+	first, last ref
+	held        int
+}
+
+func (c *chain) add(all *slab[message], m *message) {
+	c.held++
+	m.prev, m.next = c.last, 0
+	if c.last == 0 {
+		c.first = m.self
+	} else {
+		all.at(c.last).next = m.self
+	}
+	c.last = m.self
+}
+
+// remove takes a message out, wherever it stands.
+func (c *chain) remove(all *slab[message], m *message) {
+	c.held--
+	if m.prev == 0 {
+		c.first = m.next
+	} else {
+		all.at(m.prev).next = m.next
+	}
+	if m.next == 0 {
+		c.last = m.prev
+	} else {
+		all.at(m.next).prev = m.prev
+	}
+	m.prev, m.next = 0, 0
 }
 
 // push puts a message at the end of its group's line. A group that had nothing ready gets its turn last.
@@ -35,30 +68,14 @@ func (l *lane) push(all *slab[message], m *message) {
 			g.before.then, g.then.before = g, g
 		}
 	}
-	m.prev, m.next = g.last, 0
-	if g.last == 0 {
-		g.first = m.self
-	} else {
-		all.at(g.last).next = m.self
-	}
-	g.last = m.self
+	g.add(all, m)
 }
 
 // remove takes a ready message out, wherever in the line it stands.
 func (l *lane) remove(all *slab[message], m *message) {
 	l.ready--
 	g := l.lines[m.group]
-	if m.prev == 0 {
-		g.first = m.next
-	} else {
-		all.at(m.prev).next = m.next
-	}
-	if m.next == 0 {
-		g.last = m.prev
-	} else {
-		all.at(m.next).prev = m.prev
-	}
-	m.prev, m.next = 0, 0
+	g.chain.remove(all, m)
 	if g.first != 0 {
 		return
 	}

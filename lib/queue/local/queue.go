@@ -74,7 +74,7 @@ type message struct {
 	group      uint32
 	index      int32 // in the heap, -1 outside
 	receives   int32
-	prev, next ref // in the line of its group, while it is ready
+	prev, next ref // in the line of its group while it is ready, and else among those of its group, rank and state
 	rank       uint8
 	taken      bool          // received; false while delayed
 	sent       int64         // Unix ns

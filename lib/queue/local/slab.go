@@ -94,8 +94,19 @@ type names struct {
 }
 
 type named struct {
-	name string
-	held int
+	name    string
+	held    int
+	delayed [3]chain // by rank of priority
+	taken   [3]chain
+}
+
+// away is where a hidden message stands among those of its group.
+func (q *Queue) away(m *message) *chain {
+	g := &q.groups.all[m.group]
+	if m.taken {
+		return &g.taken[m.rank]
+	}
+	return &g.delayed[m.rank]
 }
 
 func (n *names) join(name string) uint32 {

@@ -1,0 +1,82 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+)
+
+// looked bounds how many messages of one priority and state are looked at for those that come first. It bounds how long Look holds the
+// lock, however many messages a group has.
+const looked = 1000
+
+// Look shows messages of one group, and what it has in all. Those of other groups cost nothing and are not told of. Ready messages come in
+// the order in which they will be taken, delayed ones by when they can be, taken ones by when they were; of more than 1000 of one priority
+// and state that are delayed or taken, the 1000 that have been so for longest are put in order.
+func (q *Queue) Look(ctx context.Context, group string, most int) (queue.Look, error) {
+	if err := ctx.Err(); err != nil {
+		return queue.Look{}, err
+	}
+	if most < 1 || most > queue.MaxLook {
+		return queue.Look{}, fmt.Errorf("look: %w", invalid.Field("limit", fmt.Sprint(most), fmt.Sprintf("1 to %d", queue.MaxLook)))
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return queue.Look{}, queue.ErrClosed
+	}
+	q.settle(q.instant(q.now()))
+	look := queue.Look{Depth: map[queue.Priority]queue.Depth{}}
+	number, there := q.groups.number[group]
+	for rank, priority := range queue.Priorities {
+		if !there {
+			look.Depth[priority] = queue.Depth{}
+			continue
+		}
+		var ready chain
+		if l := q.lanes[rank].lines[number]; l != nil {
+			ready = l.chain
+		}
+		g := &q.groups.all[number]
+		delayed, taken := g.delayed[rank], g.taken[rank]
+		look.Depth[priority] = queue.Depth{Ready: int64(ready.held), Delayed: int64(delayed.held), Taken: int64(taken.held)}
+		for r := ready.first; r != 0 && len(look.Ready[rank]) < most; r = q.messages.at(r).next {
+			look.Ready[rank] = append(look.Ready[rank], q.shown(q.messages.at(r)))
+		}
+		look.Delayed[rank] = q.foremost(delayed, most, func(m *message) time.Duration { return q.hidden[m.index].at })
+		look.Taken[rank] = q.foremost(taken, most, func(m *message) time.Duration { return m.since })
+	}
+	return look, nil
+}
+
+// foremost shows the first of those in a chain, by an instant and then as they were sent.
+func (q *Queue) foremost(c chain, most int, by func(*message) time.Duration) []queue.Held {
+	all := make([]hidden, 0, min(c.held, looked))
+	for r := c.first; r != 0 && len(all) < looked; {
+		m := q.messages.at(r)
+		all = append(all, hidden{at: by(m), seq: m.seq, ref: r})
+		r = m.next
+	}
+	slices.SortFunc(all, func(a, b hidden) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq)) })
+	shown := make([]queue.Held, 0, min(len(all), most))
+	for _, h := range all[:min(len(all), most)] {
+		shown = append(shown, q.shown(q.messages.at(h.ref)))
+	}
+	return shown
+}
+
+func (q *Queue) shown(m *message) queue.Held {
+	h := queue.Held{Body: q.read(m), Sent: time.Unix(0, m.sent), Receives: int(m.receives)}
+	if m.index >= 0 {
+		h.Back = q.origin.Add(q.hidden[m.index].at - q.stepped)
+	}
+	if m.taken {
+		h.Taken = q.origin.Add(m.since - q.stepped)
+	}
+	return h
+}
