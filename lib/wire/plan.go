@@ -128,3 +128,50 @@ type QueuePoint struct {
 	P50        *float64 `json:"wait_p50,omitempty" doc:"half of the runs that start in it have waited no longer, in seconds; left out where none starts"`
 	P99        *float64 `json:"wait_p99,omitempty" doc:"99 % of them have waited no longer"`
 }
+
+// OrderQuestion asks in which order a queue hands out messages. Workers and Rate must be given; what else is left out has its default.
+type OrderQuestion struct {
+	Workers  int               `json:"workers" doc:"number of workers"`
+	Batch    int               `json:"batch" doc:"messages that a worker takes at once"`
+	Messages int               `json:"messages" doc:"messages that are sent in all"`
+	Rate     float64           `json:"rate" doc:"messages that are sent a second, on average"`
+	Delayed  float64           `json:"delayed" doc:"share of the messages that are sent ahead of their time, from 0 to 1"`
+	Delay    schedule.Duration `json:"longest_delay" doc:"how long those are delayed at most; each as long as chance has it, from 0 on"`
+	Service  QueueService      `json:"service"`
+	Shares   [3]float64        `json:"shares" doc:"of the messages with high, normal and low priority; together 1. Normal is what the others leave"`
+	Seed     uint64            `json:"seed" doc:"seed of all chance"`
+}
+
+// OrderPlan is in which order a queue hands out messages. Times are seconds from the beginning.
+type OrderPlan struct {
+	Question OrderQuestion `json:"config" doc:"the question, with its defaults"`
+	Lasts    float64       `json:"lasts" doc:"when the last run has ended"`
+	Ranks    [3]OrderWait  `json:"by_priority" doc:"of high, normal and low priority"`
+	Events   []OrderEvent  `json:"events" doc:"what happens, in its order: at most four events of each message"`
+}
+
+// OrderWait tells how long messages were ready before they were taken, in seconds.
+type OrderWait struct {
+	Messages int     `json:"messages" doc:"how many they are; where it is 0, so is all else"`
+	Mean     float64 `json:"mean" doc:"mean wait"`
+	Max      float64 `json:"max" doc:"the longest wait"`
+}
+
+// What happens to a message.
+const (
+	OrderSent  = "sent"
+	OrderReady = "ready"
+	OrderTaken = "taken"
+	OrderEnded = "ended"
+)
+
+// OrderEvent is something that happens to a message.
+type OrderEvent struct {
+	At       float64  `json:"at" doc:"when"`
+	Message  int      `json:"message" doc:"number of the message, by when it is sent, from 1 on"`
+	Event    string   `json:"event" enum:"sent,ready,taken,ended" doc:"sent: it is ready then, or where it has a due time, delayed; ready: its due time has come; taken: a worker has it; ended: its run has ended, and it is deleted"`
+	Priority string   `json:"priority" enum:"high,normal,low"`
+	Due      *float64 `json:"due,omitempty" doc:"of a delayed message that is sent: when it is ready"`
+	Worker   int      `json:"worker,omitempty" doc:"number of the worker that has it, from 1 on; of taken and ended"`
+	Turn     string   `json:"turn,omitempty" enum:"high,normal,low" doc:"of taken: the priority whose turn it was; where none of it was ready, the highest that had something went"`
+}

@@ -26,7 +26,8 @@ const q99 = 2.3263478740408408
 // widest is how many times the mean the 99th percentile of a lognormal distribution can be.
 var widest = math.Exp(q99 * q99 / 2)
 
-func checkService(s wire.QueueService) error {
+// CheckService tells what is wrong with durations, by the names that the API has.
+func CheckService(s wire.QueueService) error {
 	switch mean, p99 := s.Mean.Std(), s.P99.Std(); {
 	case s.Kind != Constant && s.Kind != Exponential && s.Kind != Lognormal:
 		return invalid.Field("distribution", s.Kind, "one of "+strings.Join(kinds, ", "))
@@ -60,8 +61,8 @@ func variation(s wire.QueueService) float64 {
 	}
 }
 
-// draw gives a source of durations, in seconds.
-func draw(s wire.QueueService, from *rand.Rand) func() float64 {
+// Draw gives a source of durations, in seconds.
+func Draw(s wire.QueueService, from *rand.Rand) func() float64 {
 	mean := s.Mean.Std().Seconds()
 	switch s.Kind {
 	case Exponential:

@@ -86,7 +86,7 @@ func check(c wire.QueueQuestion, most float64) error {
 		return ok
 	}
 	share := isShare("at_once", c.AtOnce)
-	errs = append(errs, checkService(c.Service))
+	errs = append(errs, CheckService(c.Service))
 	high, low := c.Shares[0], c.Shares[2]
 	if first, last := isShare("high", high), isShare("low", low); first && last && high+low > 1+slack {
 		refuse("high", fmt.Sprint(high), fmt.Sprintf("a share that with that of low, %g, is at most 1; what is left is normal", low))
@@ -210,7 +210,7 @@ type simulation struct {
 
 func newSimulation(c wire.QueueQuestion) *simulation {
 	stream := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(c.Seed, n)) }
-	s := &simulation{QueueQuestion: c, end: c.For.Std().Seconds(), warm: c.Warm.Std().Seconds(), duration: draw(c.Service, stream(1)), arrivals: stream(2), priority: stream(3),
+	s := &simulation{QueueQuestion: c, end: c.For.Std().Seconds(), warm: c.Warm.Std().Seconds(), duration: Draw(c.Service, stream(1)), arrivals: stream(2), priority: stream(3),
 		free: c.Workers, burst: math.Inf(1), single: math.Inf(1), series: make([]wire.QueuePoint, points)}
 	if c.From > 0 {
 		s.free = c.From
@@ -415,7 +415,7 @@ func (s *simulation) meanEvent() float64 {
 	default:
 		// By a sample of its own, which takes nothing from what is simulated.
 		const sample = 20_000
-		duration := draw(s.Service, rand.New(rand.NewPCG(s.Seed, 4)))
+		duration := Draw(s.Service, rand.New(rand.NewPCG(s.Seed, 4)))
 		sum := 0.0
 		for range sample {
 			slowest := 0.0
