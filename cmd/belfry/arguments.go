@@ -25,6 +25,7 @@ var arguments = map[string]string{
 	"SECRET":        "SECRET, a name of letters, digits, dots, underscores and hyphens",
 	"SECRET...":     "SECRET, one or more names as \"belfry secret list\" shows them",
 	"KEYS":          "KEYS, a file",
+	"QUEUE":         "QUEUE, the name of a queue as \"belfry queue list\" shows it",
 	"TOKEN...":      "TOKEN, one or more tokens' IDs as \"belfry token list\" shows them",
 	"[KEY]":         "no more than one KEY",
 	"SETTING":       "SETTING, as \"belfry config show\" lists them",

@@ -215,6 +215,9 @@ const changesPath = "/v1/changes"
 // plansPath begins the paths of plans, which servers make and stacks on AWS do not.
 const plansPath = "/v1/plan/"
 
+// queuesPath begins the paths of what is in a queue, which SQS does not tell.
+const queuesPath = "/v1/queues/"
+
 // pathIsUnknown reports whether a refusal says that the server has no such path. API Gateway says it as of a request without a signature.
 func pathIsUnknown(refused *client.Error) bool {
 	return refused.Code == "no_such_path" || refused.Gateway == "MissingAuthenticationTokenException"
@@ -264,6 +267,8 @@ func (f *relay) refuse(w http.ResponseWriter, r *http.Request, answer *http.Resp
 		p = wire.Problem{Status: http.StatusNotFound, Code: "no_such_path", Detail: "A stack on AWS does not tell what changes: ask for what you want to know every ten seconds."}
 	case strings.HasPrefix(r.URL.Path, plansPath) && pathIsUnknown(refused):
 		p = wire.Problem{Status: http.StatusNotFound, Code: "no_such_path", Detail: "This server makes no plans: a stack on AWS does not. \"belfry plan\" makes them without a server."}
+	case strings.HasPrefix(r.URL.Path, queuesPath) && pathIsUnknown(refused):
+		p = wire.Problem{Status: http.StatusNotFound, Code: "no_such_path", Detail: "This server cannot list messages: its queues are in SQS, which does not tell what it holds. \"belfry queue list\" has how many there are."}
 	case status == http.StatusUnauthorized, status == http.StatusForbidden && refused.Gateway != "":
 		f.up.renew()
 		p = f.up.problem("credential_refused", f.up.explain(refused))

@@ -334,6 +334,8 @@ func TestAConsoleSaysThatAStackMakesNoPlans(t *testing.T) {
 	up.will(unknown)
 	d.ask("GET", "/v1/plan/retry", "").refused(404, "no_such_path", "belfry plan")
 	up.will(unknown)
+	d.ask("GET", "/v1/queues/default/messages", "").refused(404, "no_such_path", "SQS")
+	up.will(unknown)
 	d.ask("GET", "/v1/jobs", "").refused(502, "credential_refused")
 	up.will(said(401, "application/problem+json", `{"title":"Unauthorized","status":401,"code":"unauthenticated","detail":"The signature of the request is wrong."}`,
 		"X-Amzn-Errortype", "InvalidSignatureException"))

@@ -158,6 +158,14 @@ func TestMistakesInPlansAreNamed(t *testing.T) {
 		{"plan queue --workers 5 --arrivals 5 --batch 0", "--batch: got 0,"},
 		{"plan queue --workers 5 --arrivals 5 --for 0", "--for: got 0,"},
 		{"plan queue --workers 5 --arrivals 5 --seed 0", "--seed: got 0,"},
+		{"plan order --arrivals 5", "--workers: want "},
+		{"plan order --workers 2", "--arrivals: want "},
+		{"plan order --workers 101 --arrivals 5", "--workers: "},
+		{"plan order --workers 2 --arrivals 5 --messages 2k", "--messages: "},
+		{"plan order --workers 2 --arrivals 5 --longest-delay 16m", "--longest-delay: "},
+		{"plan order --workers 2 --arrivals 5 --longest-delay 0s", "--longest-delay: got 0s,"},
+		{"plan order --workers 2 --arrivals 5 --delayed 120%", "--delayed: "},
+		{"plan order --workers 2 --arrivals 5 -n -1", "-n -1: "},
 		{"plan queue --workers 1.5 --arrivals 5", `"--workers" flag: want a whole number`},
 		{"plan queue --workers 2 --arrivals 5 --batch 2.5", `"--batch" flag: want a whole number`},
 		{"plan --runs-per-second 5 --schedules 10k --tenants 1.9", `"--tenants" flag: want a whole number`},
@@ -194,6 +202,21 @@ func TestWhatPlansSayOfFewAndMany(t *testing.T) {
 	}
 	if text := belfry(t, "", "plan", "--help").out; !strings.Contains(text, "belfry plan [flags]") || !strings.Contains(text, "belfry plan COMMAND") {
 		t.Errorf("the usage has not both forms:\n%s", text)
+	}
+}
+
+func TestAnOrderInWords(t *testing.T) {
+	all := belfry(t, "", strings.Fields("plan order --workers 1 --arrivals 100 --high 50% --low 30% --delayed 50% --messages 20 -n 0")...).out
+	for _, want := range []string{"1 worker with 1 message at once, 20 messages at 100/s, 200ms each on average", "WAITS, FROM READY TO TAKEN", "delayed until ", " ended "} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in\n%s", want, all)
+		}
+	}
+	if strings.Contains(all, "more: -n 0") {
+		t.Errorf("all of it leaves something out:\n%s", all)
+	}
+	if part := belfry(t, "", strings.Fields("plan order --workers 1 --arrivals 100 --messages 20 -n 5")...).out; !strings.Contains(part, "55 events more: -n 0 shows all.") {
+		t.Errorf("a part is\n%s", part)
 	}
 }
 

@@ -51,6 +51,7 @@ type process struct {
 	certificate *certificate // nil without TLS
 
 	changes changes.Hub
+	queues  map[string]*queuelocal.Queue // those in this process's memory; nil for what is in front of a shared store
 }
 
 func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process, err error) {
@@ -133,7 +134,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	p.handler, err = api.New(api.Config{
 		Control: p.node.Control, Gate: gate, Now: time.Now, Version: thisBuild().Version, Log: log,
 		NewID: newID, Counts: registry, Tracer: tracer,
-		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Metrics: shown, Backup: p.backup, Secrets: vault, Remote: p.node.Remote, Console: pages,
+		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Look: p.looks(), Metrics: shown, Backup: p.backup, Secrets: vault, Remote: p.node.Remote, Console: pages,
 		Simulator: simulate.Service{}, Planner: plan.Service{Store: plan.Adapter{Writes: dynamo.Parallel}}, Changes: &api.Changes{Hub: &p.changes, Complete: !s.engines.shared()},
 		Local: s.local && !s.door.behindProxy, Hosts: s.hosts, BehindProxy: s.door.behindProxy,
 	})
@@ -167,9 +168,10 @@ func (p *process) open(ctx context.Context, s settings, pools []cloud.Pool, regi
 		return err
 	}
 	return func(cfg node.Config) (*node.Node, error) {
-		cfg.Queues, cfg.Longest = map[string]queue.Queue{}, map[string]time.Duration{}
+		cfg.Queues, cfg.Longest, p.queues = map[string]queue.Queue{}, map[string]time.Duration{}, map[string]*queuelocal.Queue{}
 		for _, pool := range pools {
-			cfg.Queues[pool.Name], cfg.Longest[pool.Name] = queuelocal.New(queuelocal.Config{}), pool.Longest
+			p.queues[pool.Name] = queuelocal.New(queuelocal.Config{})
+			cfg.Queues[pool.Name], cfg.Longest[pool.Name] = p.queues[pool.Name], pool.Longest
 		}
 		n, err := data.Node(ctx, cfg)
 		if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -9,12 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 func (c *cli) queue() *cobra.Command {
 	cmd := &cobra.Command{Use: "queue", Short: "See what waits, and who works on it"}
-	cmd.AddCommand(c.queueList(), c.queueWorkers(), c.queueCreate(), c.queueCheck())
+	cmd.AddCommand(c.queueList(), c.queueMessages(), c.queueWorkers(), c.queueCreate(), c.queueCheck())
 	return cmd
 }
 
@@ -41,6 +43,54 @@ elsewhere serve a queue, and what runs wait for that no worker offers.`,
 			})
 		}),
 	}
+}
+
+func (c *cli) queueMessages() *cobra.Command {
+	var most int
+	cmd := &cobra.Command{
+		Use:   "messages QUEUE",
+		Short: "List your messages in a queue: taken, ready and delayed",
+		Long: `List the messages that your tenant has in a queue of the server's own: those that workers have taken, those that are ready, in the order in which they
+will be taken within their priority, and those that are delayed. Nobody sees messages of other tenants.
+
+BACK AT is when a taken message is ready again, unless its run has ended or its worker keeps it for longer. Between two attempts that are at most 15 minutes
+apart it is when the next one is due. SQS cannot list messages, so a server with --store and a stack on AWS cannot: "belfry queue list" has how many there are.`,
+		Example: `  belfry queue messages default
+  belfry queue messages default -n 10
+  belfry queue messages gpu -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			if most < 1 || most > queue.MaxLook {
+				return misused("-n %d: want 1 to %d", most, queue.MaxLook)
+			}
+			got, err := server.Messages(ctx, args[0], most)
+			if client.HasCode(err, "no_such_path") {
+				return errors.New("this server cannot list messages: its queues are in SQS, which does not tell what it holds; \"belfry queue list\" has how many there are")
+			}
+			if err != nil {
+				return err
+			}
+			if c.structured() {
+				return c.print(got)
+			}
+			if err := list(c, each(got.Items), 0, []string{"STATE", "PRIORITY", "RUN", "READY AT", "TAKEN AT", "BACK AT", "RECEIVES"}, func(m wire.QueueMessage) []string {
+				name := m.Run
+				if m.Step != "" {
+					name += "/" + m.Step
+				}
+				return []string{m.State, m.Priority, name, clock(m.ReadyAt), clock(m.TakenAt), clock(m.BackAt), fmt.Sprint(m.Receives)}
+			}); err != nil {
+				return err
+			}
+			sum := inAll(wire.Queue{Priorities: got.Priorities})
+			if all := sum.Ready + sum.Delayed + sum.Taken; all > int64(len(got.Items)) {
+				fmt.Fprintf(c.messages(), "%d of %d messages: at most %d of each priority and state\n", len(got.Items), all, most)
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().IntVarP(&most, "limit", "n", 50, "maximum `NUMBER` of messages of each priority and state to show, up to 100")
+	return cmd
 }
 
 func queueNote(q wire.Queue) string {

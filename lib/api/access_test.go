@@ -266,7 +266,7 @@ func TestP12_NoOperationTellsATenantOfAnother(t *testing.T) {
 			"finish-work":          `{"run": "{run}", "worker": "bob-1", "start": "a", "ticket": "x", "fence": 2, "outcome": "succeeded"}`,
 			"simulate":             `{"start": "2026-01-05T00:00:00Z", "jobs": {"{job}": {"target": {"handler": {"name": "echo"}}}}, "script": [{"at": "1m", "do": "trigger", "job": "{job}"}]}`,
 		}
-		queries := map[string]string{"preview-cron": "?expr=@daily", "plan-queue": "?workers=2&arrivals=1", "plan-capacity": "?schedules=1&runs_per_day=9"}
+		queries := map[string]string{"preview-cron": "?expr=@daily", "plan-queue": "?workers=2&arrivals=1", "plan-capacity": "?schedules=1&runs_per_day=9", "plan-order": "?workers=2&arrivals=1"}
 		// These come last: their answers hold times and IDs of what bob himself made.
 		makes := []string{"create-token", "create-session", "put-secret", "put-gate", "put-job", "put-jobs"}
 		ask := func(op described, names map[string]string) (int, string) {

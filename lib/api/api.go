@@ -38,6 +38,7 @@ type Config struct {
 	Ready   func(context.Context) []wire.Check                              // what the process needs to do its work
 	Queues  func(ctx context.Context, tenant string) ([]wire.Queue, error)  // what waits, by pool that the tenant may see
 	Workers func(ctx context.Context, tenant string) ([]wire.Worker, error) // of this process, and of the tenant elsewhere
+	Look    Look                                                            // into a queue; default: no /v1/queues/{queue}/messages
 	Metrics http.Handler                                                    // default: no /metrics
 	Backup  func(context.Context, io.Writer) error                          // writes one of all tenants; default: no /v1/backup
 	Secrets *secret.Vault                                                   // default: no /v1/secrets
@@ -123,6 +124,9 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	if cfg.Planner != nil {
 		a.plans()
+	}
+	if cfg.Look != nil {
+		a.looks()
 	}
 	if cfg.Changes != nil {
 		a.following()

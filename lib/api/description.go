@@ -29,15 +29,15 @@ type described struct {
 
 // parts are what descriptions differ by.
 type parts struct {
-	version                                              string
-	backup, secrets, work, simulations, plans, following bool
+	version                                                     string
+	backup, secrets, work, simulations, plans, looks, following bool
 }
 
 // descriptions holds those of this process that are finished: parts to *description.
 var descriptions sync.Map
 
 func partsOf(cfg Config) parts {
-	return parts{cfg.Version, cfg.Backup != nil, cfg.Secrets != nil, cfg.Remote != nil, cfg.Simulator != nil, cfg.Planner != nil, cfg.Changes != nil}
+	return parts{cfg.Version, cfg.Backup != nil, cfg.Secrets != nil, cfg.Remote != nil, cfg.Simulator != nil, cfg.Planner != nil, cfg.Look != nil, cfg.Changes != nil}
 }
 
 func newDescription(version string) *description {

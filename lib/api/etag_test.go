@@ -24,7 +24,7 @@ func TestListingsAreNotSentTwice(t *testing.T) {
 		for path, methods := range d.Paths {
 			if op := methods["get"]; op != nil {
 				if _, ok := op.Responses["304"]; ok {
-					tagged[op.OperationID] = strings.NewReplacer("{job}", "a", "{run}", id, "{gate}", "job:a").Replace(path)
+					tagged[op.OperationID] = strings.NewReplacer("{job}", "a", "{run}", id, "{gate}", "job:a", "{queue}", "default").Replace(path)
 				}
 			}
 		}

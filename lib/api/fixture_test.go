@@ -138,10 +138,10 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 	}
 	began := time.Now()
 	s := &server{t: t, tenants: map[string]string{}, blobs: blob.New(memblob.OpenBucket(nil)), store: &brittle{Store: memory.New(memory.Config{Now: time.Now})}, changes: new(changes.Hub)}
+	near, far := queuelocal.New(queuelocal.Config{Now: time.Now, Capacity: capacity}), queuelocal.New(queuelocal.Config{Now: time.Now})
 	s.node, err = node.New(t.Context(), node.Config{
-		Store: s.store,
-		Queues: map[string]queue.Queue{job.DefaultQueue: queuelocal.New(queuelocal.Config{Now: time.Now, Capacity: capacity}),
-			"far": queuelocal.New(queuelocal.Config{Now: time.Now})},
+		Store:     s.store,
+		Queues:    map[string]queue.Queue{job.DefaultQueue: near, "far": far},
 		Elsewhere: map[string]string{"far": access.DefaultTenant}, RemoteKey: make([]byte, 32),
 		Blobs:   s.blobs,
 		Targets: targets, Metrics: metrics.New(), Now: time.Now, NewID: rand.Uint64, Name: "test", Changes: s.changes,
@@ -167,7 +167,15 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 			return []wire.Queue{{Name: "default", Priorities: map[string]wire.Depth{"high": {}}}}, nil
 		},
 		Workers: func(context.Context, string) ([]wire.Worker, error) { return nil, nil },
-		Local:   true,
+		Look: func(ctx context.Context, tenant, name string, most int) (look queue.Look, found bool, err error) {
+			q := map[string]*queuelocal.Queue{job.DefaultQueue: near, "far": far}[name]
+			if q == nil || name == "far" && tenant != access.DefaultTenant {
+				return look, false, nil
+			}
+			look, err = q.Look(ctx, tenant, most)
+			return look, true, err
+		},
+		Local: true,
 	}
 	if change != nil {
 		change(&cfg)

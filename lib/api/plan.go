@@ -24,6 +24,8 @@ type Planner interface {
 	Queue(context.Context, wire.QueueQuestion) (wire.QueuePlan, error)
 	// Capacity gives joined *invalid.Errors, by the names of capacityQuestion, of what is wrong with a question.
 	Capacity(context.Context, wire.CapacityQuestion) (wire.CapacityPlan, error)
+	// Order gives joined *invalid.Errors, by the names of orderQuestion, of what is wrong with a question.
+	Order(context.Context, wire.OrderQuestion) (wire.OrderPlan, error)
 }
 
 type retryQuestion struct {
@@ -74,6 +76,21 @@ type capacityQuestion struct {
 	Helpers   *int              `query:"helpers" zero:"allowed" nullable:"false" doc:"ticks at once beside the one by the clock, up to 64; as many as the load needs by default"`
 }
 
+type orderQuestion struct {
+	Workers      int               `query:"workers" required:"true" doc:"number of workers, up to 100"`
+	Arrivals     float64           `query:"arrivals" required:"true" doc:"messages that are sent a second, on average: a Poisson process, from 0.001 to 1000000"`
+	Messages     int               `query:"messages" minimum:"1" doc:"messages that are sent in all, up to 1000; 100 by default"`
+	Batch        int               `query:"batch" minimum:"1" doc:"messages that a worker takes at once, up to 10; 1 by default"`
+	Delayed      float64           `query:"delayed" zero:"allowed" doc:"share of the messages, from 0 to 1, that are sent ahead of their time; 0 by default"`
+	LongestDelay schedule.Duration `query:"longest_delay" doc:"how long those are delayed at most, up to 15m; each as long as chance has it, from 0s on; 10s by default"`
+	Duration     schedule.Duration `query:"duration" doc:"mean duration of a run, up to 1h; 200ms by default. No run takes longer than 12h"`
+	Distribution string            `query:"distribution" enum:"constant,exponential,lognormal" doc:"distribution of durations; constant by default"`
+	P99          schedule.Duration `query:"p99" zero:"allowed" doc:"duration that one run in a hundred exceeds, with distribution=lognormal"`
+	High         float64           `query:"high" zero:"allowed" doc:"share of the messages, from 0 to 1, that have high priority; 0 by default"`
+	Low          float64           `query:"low" zero:"allowed" doc:"share of the messages that have low priority; what is left is normal; 0 by default"`
+	Seed         uint64            `query:"seed" minimum:"1" doc:"seed of all chance: the same one gives the same answer; 1 by default"`
+}
+
 func (a *api) plans() {
 	var alone planning
 	register(a, operation{id: "plan-capacity", method: http.MethodGet, path: "/v1/plan/capacity", tag: "system", scope: access.Read,
@@ -109,6 +126,25 @@ func (a *api) plans() {
 				return nil, err
 			}
 			return &answer[wire.QueuePlan]{plan}, nil
+		})
+	register(a, operation{id: "plan-order", method: http.MethodGet, path: "/v1/plan/order", tag: "system", scope: access.Read,
+		summary: "Play made-up load through a queue of the server's kind, in virtual time: when each message is sent, ready, taken and done, in their order; one plan of a tenant at a time",
+		codes:   []control.Code{control.CodeBusy}},
+		func(ctx context.Context, p *orderQuestion, in input[noBody]) (*answer[wire.OrderPlan], error) {
+			leave, err := alone.enter(in.tenant)
+			if err != nil {
+				return nil, err
+			}
+			defer leave()
+			plan, err := a.Planner.Order(ctx, wire.OrderQuestion{
+				Workers: p.Workers, Rate: p.Arrivals, Messages: p.Messages, Batch: p.Batch, Delayed: p.Delayed, Delay: p.LongestDelay,
+				Service: wire.QueueService{Kind: p.Distribution, Mean: p.Duration, P99: p.P99},
+				Shares:  [3]float64{0: p.High, 2: p.Low}, Seed: p.Seed,
+			})
+			if err != nil {
+				return nil, err
+			}
+			return &answer[wire.OrderPlan]{plan}, nil
 		})
 	register(a, operation{id: "plan-retry", method: http.MethodGet, path: "/v1/plan/retry", tag: "system", scope: access.Read,
 		summary: "Say what a retry policy comes to: when each attempt begins, when it gives up, and how many clients come back at once; one plan of a tenant at a time",

@@ -13,6 +13,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/cost"
 	"github.com/belfry-scheduler/belfry/lib/plan"
+	"github.com/belfry-scheduler/belfry/lib/plan/ordering"
 	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -141,6 +142,44 @@ func TestAStackIsPlanned(t *testing.T) {
 	}
 }
 
+// TestAnOrderIsPlayed: the answer is that of the play for the same question, in the form that the command line prints.
+func TestAnOrderIsPlayed(t *testing.T) {
+	s := start(t, 0, planned)
+	for query, q := range map[string]wire.OrderQuestion{
+		"workers=5&arrivals=20": {Workers: 5, Rate: 20},
+		"workers=4&arrivals=150.5&messages=300&batch=3&delayed=0.5&longest_delay=1m&duration=300ms&distribution=lognormal&p99=1s&high=0.1&low=0.3&seed=9223372036854775807": {
+			Workers: 4, Rate: 150.5, Messages: 300, Batch: 3, Delayed: 0.5, Delay: schedule.Duration(time.Minute), Service: wire.QueueService{Kind: queueing.Lognormal, Mean: schedule.Duration(300 * time.Millisecond), P99: schedule.Duration(time.Second)},
+			Shares: [3]float64{0: 0.1, 2: 0.3}, Seed: math.MaxInt64},
+	} {
+		made, err := ordering.Play(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := json.Marshal(made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.send("GET", "/v1/plan/order?"+query, "").is(200); !jsonEqual(t, got.body, want) {
+			t.Errorf("%s: %s\nwant %s", query, got.body, want)
+		}
+	}
+	for _, c := range []struct {
+		query, field, code string
+		status             int
+	}{
+		{"arrivals=5", "workers", "malformed", 400}, {"workers=5", "arrivals", "malformed", 400}, {"workers=101&arrivals=5", "workers", "invalid", 422}, {"workers=5&arrivals=1e8", "arrivals", "invalid", 422},
+		{"workers=5&arrivals=5&messages=1001", "messages", "invalid", 422}, {"workers=5&arrivals=5&longest_delay=16m", "longest_delay", "invalid", 422}, {"workers=5&arrivals=5&longest_delay=0s", "longest_delay", "invalid", 422}, {"workers=5&arrivals=5&delayed=2", "delayed", "invalid", 422},
+		{"workers=5&arrivals=5&duration=2h", "duration", "invalid", 422}, {"workers=5&arrivals=5&batch=11", "batch", "invalid", 422}, {"workers=5&arrivals=5&high=0.6&low=0.5", "high", "invalid", 422},
+	} {
+		if fields := s.send("GET", "/v1/plan/order?"+c.query, "").refused(c.status, c.code); len(fields) != 1 || fields[c.field] == "" {
+			t.Errorf("%s is refused as %v", c.query, fields)
+		}
+	}
+	if without := start(t, 0, nil); without.send("GET", "/v1/plan/order?workers=1&arrivals=1", "").status != 404 {
+		t.Error("a server without a planner has the path")
+	}
+}
+
 func jsonEqual(t *testing.T, a, b []byte) bool {
 	t.Helper()
 	return reflect.DeepEqual(parsed(t, string(a)), parsed(t, string(b)))
@@ -167,6 +206,12 @@ func (h held) Capacity(context.Context, wire.CapacityQuestion) (wire.CapacityPla
 	return wire.CapacityPlan{}, nil
 }
 
+func (h held) Order(context.Context, wire.OrderQuestion) (wire.OrderPlan, error) {
+	h.began <- struct{}{}
+	<-h.end
+	return wire.OrderPlan{}, nil
+}
+
 func TestOnePlanOfATenantIsMadeAtATime(t *testing.T) {
 	planner := held{make(chan struct{}), make(chan struct{})}
 	s := start(t, 0, func(cfg *api.Config) {
@@ -174,12 +219,12 @@ func TestOnePlanOfATenantIsMadeAtATime(t *testing.T) {
 		cfg.Planner = planner
 	})
 	first, other := make(chan reply), make(chan reply)
-	const retry, queue, capacity = "/v1/plan/retry", "/v1/plan/queue?workers=1&arrivals=1", "/v1/plan/capacity?runs_per_day=1&schedules=1"
+	const retry, queue, capacity, order = "/v1/plan/retry", "/v1/plan/queue?workers=1&arrivals=1", "/v1/plan/capacity?runs_per_day=1&schedules=1", "/v1/plan/order?workers=1&arrivals=1"
 	ask := func(to chan reply, path, token string) { to <- s.send("GET", path, "", bearing(token)...) }
 	ours, theirs := s.token("default", access.Read), s.token("acme", access.Read)
 	go ask(first, retry, ours)
 	<-planner.began
-	for _, path := range []string{retry, queue, capacity} {
+	for _, path := range []string{retry, queue, capacity, order} {
 		if busy := s.send("GET", path, "", bearing(ours)...).is(429); busy.header.Get("Retry-After") != "1" || into[wire.Problem](busy).Code != "busy" {
 			t.Errorf("Retry-After %q, %s", busy.header.Get("Retry-After"), busy.body)
 		}
@@ -189,7 +234,9 @@ func TestOnePlanOfATenantIsMadeAtATime(t *testing.T) {
 	close(planner.end)
 	(<-first).is(200)
 	(<-other).is(200)
-	go ask(first, capacity, ours)
-	<-planner.began
-	(<-first).is(200)
+	for _, path := range []string{queue, capacity, order} {
+		go ask(first, path, ours)
+		<-planner.began
+		(<-first).is(200)
+	}
 }

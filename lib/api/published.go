@@ -53,6 +53,8 @@ var enums = map[string]string{
 	"high,normal,low":                                        "Priority",
 	"at_least_once,at_most_once":                             "Guarantee",
 	"constant,exponential,lognormal":                         "Distribution",
+	"sent,ready,taken,ended":                                 "OrderEventKind",
+	"delayed,ready,taken":                                    "MessageState",
 	"ok":                                                     "Alive",
 }
 

@@ -25,7 +25,7 @@ import (
 
 // What workers elsewhere are told. The HTTP statuses stand in statusOf.
 const (
-	codeNoSuchPool control.Code = "no_such_queue" // for workers elsewhere of this tenant
+	codeNoSuchPool control.Code = "no_such_queue" // that the tenant may look into, or for workers elsewhere of this tenant
 	codeOfferGone  control.Code = "offer_gone"
 	codeFenced     control.Code = "fenced"
 	codeTicket     control.Code = "wrong_ticket"

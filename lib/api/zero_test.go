@@ -17,7 +17,7 @@ import (
 func TestNoZeroOfARequestIsTakenForNothing(t *testing.T) {
 	s := start(t, 0, everything(t))
 	d := s.surface()
-	meant := []string{"schedule.phase", "schedule.jitter", "delay", "wait", "failure.retry_after", "running", "offset", "takes", "stops_after", "n", "max_waiting", "/v1/plan/retry?duration", "/v1/plan/queue?from", "grow", "at_once", "p99", "high", "low", "warm", "schedules", "on_demand", "ahead", "retry_rate", "payload", "/v1/plan/capacity?result", "hot_job", "helpers"}
+	meant := []string{"schedule.phase", "schedule.jitter", "delay", "wait", "failure.retry_after", "running", "offset", "takes", "stops_after", "n", "max_waiting", "/v1/plan/retry?duration", "/v1/plan/queue?from", "grow", "at_once", "delayed", "p99", "high", "low", "warm", "schedules", "on_demand", "ahead", "retry_rate", "payload", "/v1/plan/capacity?result", "hot_job", "helpers"}
 	// An empty text is a text like any other, or says as little as none.
 	texts := regexp.MustCompile(`(^|\.)(description|reason|note|name|key|labels\.x|set\.x|headers\.x|env\.x|argv\[0\]|cause|content_type|message|log|result|value|ticket|fails)$`)
 	inScenario := regexp.MustCompile(`^(jobs\.x|gates\.x|definition)\.`)
@@ -81,7 +81,7 @@ func TestNoZeroOfARequestIsTakenForNothing(t *testing.T) {
 					continue
 				}
 				for _, zero := range zeros(p.Schema) {
-					at := strings.NewReplacer("{job}", "a", "{run}", "a~0mi4lf3k0").Replace(path) + "?" + p.Name + "=" + url.QueryEscape(strings.Trim(zero, `"`))
+					at := strings.NewReplacer("{job}", "a", "{run}", "a~0mi4lf3k0", "{queue}", "default").Replace(path) + "?" + p.Name + "=" + url.QueryEscape(strings.Trim(zero, `"`))
 					refused(at, p.Name, s.send(strings.ToUpper(method), at, map[bool]string{true: "{}"}[op.RequestBody != nil]))
 				}
 			}

@@ -365,6 +365,18 @@ func (c *Client) Queues(ctx context.Context) ([]wire.Queue, error) {
 	return all(pages(ctx, c, "/v1/queues", nil, 0, func(p wire.QueuePage) ([]wire.Queue, string) { return p.Items, p.Next }))
 }
 
+// Messages gives what the tenant has in a queue of the server's own memory, at most so many of each priority and state; 0 for the server's default.
+// Where the queue is in SQS, the error has the code no_such_path.
+func (c *Client) Messages(ctx context.Context, queue string, most int) (wire.QueueMessages, error) {
+	query := url.Values{}
+	if most > 0 {
+		query.Set("limit", strconv.Itoa(most))
+	}
+	var messages wire.QueueMessages
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/queues/" + url.PathEscape(queue) + "/messages", query: query, repeatable: true}, &messages)
+	return messages, err
+}
+
 // Workers gives the workers of the process that answers and those elsewhere that take runs from it, by queue and ID.
 func (c *Client) Workers(ctx context.Context) ([]wire.Worker, error) {
 	return all(pages(ctx, c, "/v1/workers", nil, 0, func(p wire.WorkerPage) ([]wire.Worker, string) { return p.Items, p.Next }))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/cost"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/plan/ordering"
 	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
 	"github.com/belfry-scheduler/belfry/lib/plan/retrying"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -16,6 +17,7 @@ import (
 type Service struct {
 	retrying.Service
 	queueing.Bounded
+	ordering.Player
 
 	Store Adapter
 }

@@ -71,6 +71,27 @@ type QueuePage struct {
 	Next  string  `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
 }
 
+// QueueMessages is a tenant's messages in a queue, the first of each priority and state. Those of others are not told of.
+type QueueMessages struct {
+	Queue      string           `json:"queue"`
+	Priorities map[string]Depth `json:"priorities" doc:"how many messages the tenant has in it, by high, normal and low"`
+	Items      []QueueMessage   `json:"items" doc:"taken ones first, by when they were; then ready ones, in the order in which they will be; then delayed ones, by when they can be. Each of these by priority, the highest first, at most limit of each"`
+}
+
+// QueueMessage is a message that a queue holds, by which a worker may start a run.
+type QueueMessage struct {
+	Run         string    `json:"run" doc:"ID of the run"`
+	Step        string    `json:"step,omitempty" doc:"path of the step, where it is for one of a workflow's run"`
+	State       string    `json:"state" enum:"delayed,ready,taken" doc:"delayed: sent ahead of its time; ready: a worker may take it; taken: with a worker, or between two attempts"`
+	Priority    string    `json:"priority" enum:"high,normal,low"`
+	NominalTime time.Time `json:"nominal_time" doc:"of the run: when it is due by its schedule, or was asked for"`
+	SentAt      time.Time `json:"sent_at" doc:"when it was sent to the queue"`
+	ReadyAt     time.Time `json:"ready_at,omitzero" doc:"of a delayed one: when a worker may take it"`
+	TakenAt     time.Time `json:"taken_at,omitzero" doc:"of a taken one: when a worker took it"`
+	BackAt      time.Time `json:"back_at,omitzero" doc:"of a taken one: when it is ready again, unless its run has ended or its worker keeps it for longer"`
+	Receives    int       `json:"receives" doc:"how often workers have taken it"`
+}
+
 // Worker takes runs from a queue.
 type Worker struct {
 	ID          string    `json:"id"`

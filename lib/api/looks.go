@@ -1,0 +1,80 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/belfry-scheduler/belfry/lib/access"
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// Look shows the messages that a tenant has in a queue, and none of others. found is false where there is no queue of that name, or none that
+// the tenant may know of.
+type Look func(ctx context.Context, tenant, name string, most int) (look queue.Look, found bool, err error)
+
+type messageList struct {
+	Queue string `path:"queue" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" example:"default" doc:"the queue's name"`
+	Limit int    `query:"limit" minimum:"1" maximum:"100" doc:"how many at most of each priority and state, 50 by default"`
+}
+
+// shownMessages is how many of each priority and state are shown where nothing is said.
+const shownMessages = 50
+
+func (a *api) looks() {
+	register(a, operation{id: "list-messages", method: http.MethodGet, path: "/v1/queues/{queue}/messages", tag: "system", tagged: true, scope: access.Read,
+		summary: "List the messages of the tenant in a queue of the server's own, the first of each priority and state; SQS cannot list its own",
+		codes:   []control.Code{codeNoSuchPool}}, a.listMessages)
+}
+
+func (a *api) listMessages(ctx context.Context, p *messageList, in input[noBody]) (*answer[wire.QueueMessages], error) {
+	most := p.Limit
+	if most == 0 {
+		most = shownMessages
+	}
+	look, found, err := a.Look(ctx, in.tenant, p.Queue, most)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, newProblem(codeNoSuchPool, "This server has no queue "+p.Queue+". belfry queue list has those that you may see.")
+	}
+	shown := wire.QueueMessages{Queue: p.Queue, Priorities: map[string]wire.Depth{}, Items: []wire.QueueMessage{}}
+	for _, priority := range queue.Priorities {
+		d := look.Depth[priority]
+		shown.Priorities[string(priority)] = wire.Depth{Ready: d.Ready, Delayed: d.Delayed, Taken: d.Taken}
+	}
+	for _, of := range []struct {
+		state string
+		ranks [3][]queue.Held
+	}{{"taken", look.Taken}, {"ready", look.Ready}, {"delayed", look.Delayed}} {
+		for rank, all := range of.ranks {
+			for _, held := range all {
+				if m, ok := a.message(ctx, held, of.state, queue.Priorities[rank]); ok {
+					shown.Items = append(shown.Items, m)
+				}
+			}
+		}
+	}
+	return &answer[wire.QueueMessages]{shown}, nil
+}
+
+// message shows one message; ok is false of one that cannot be read, which no worker can either.
+func (a *api) message(ctx context.Context, held queue.Held, state string, priority queue.Priority) (m wire.QueueMessage, ok bool) {
+	read, err := run.DecodeMessage(held.Body)
+	if err != nil {
+		a.Log.WarnContext(ctx, "a message is not shown", "error", err)
+		return m, false
+	}
+	id := read.Run.ID
+	m = wire.QueueMessage{Run: id.Whole().String(), Step: id.Step, State: state, Priority: string(priority), NominalTime: id.Time(), SentAt: held.Sent.UTC(), Receives: held.Receives}
+	switch state {
+	case "delayed":
+		m.ReadyAt = held.Back.UTC()
+	case "taken":
+		m.TakenAt, m.BackAt = held.Taken.UTC(), held.Back.UTC()
+	}
+	return m, true
+}
