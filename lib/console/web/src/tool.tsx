@@ -1,6 +1,6 @@
 // What the tools share. Each has all that it is asked in the address, asks the server alone for its numbers, and draws them.
 import type { ComponentChildren, InputHTMLAttributes, TargetedEvent } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { get, patiently, Refusal } from './api'
 import { now } from './clock'
 import { useLive } from './live'
@@ -47,6 +47,51 @@ export function Field({ name, label, usual, follow, size = 8, placeholder = usua
       <input type="text" name={name} value={typed !== undefined && (typed || usual) === value ? typed : value} placeholder={placeholder} size={size} spellcheck={false} autocomplete="off" onInput={input} onBlur={() => setTyped(undefined)} onKeyUp={follow} onClick={follow} onFocus={follow} {...more} />
     </label>
   )
+}
+
+const frame = 80 // ms that a marker stays at a place while it plays
+const calm = matchMedia('(prefers-reduced-motion: reduce)')
+
+/** still says that somebody has asked their system for less motion. */
+export const still = (): boolean => calm.matches
+
+/** useMarker is a place among those from 0 to last, -1 for none, and plays over them. While it plays or is dragged it moves; else it is at rest, where
+ * the address says, into which mark puts it. next is where it goes from a place, 80 ms later; whoever wants less motion gets a step a second, each of a
+ * twelfth of them all. */
+export function useMarker(last: number, rest: number, mark: (n: number) => void, next: (n: number) => number) {
+  const [moving, setMoving] = useState<number>()
+  const at = Math.min(moving ?? rest, last)
+  const [playing, setPlaying] = useState(false)
+  const latest = useRef(next)
+  latest.current = next
+  // Before the browser draws: one that has been stopped goes no step further.
+  useLayoutEffect(() => {
+    if (!playing) return
+    const timer = setInterval(() => setMoving((n) => n === undefined ? n : Math.min(last, calm.matches ? Math.ceil(n + (last + 1) / 12) : latest.current(n))), calm.matches ? 1000 : frame)
+    return () => clearInterval(timer)
+  }, [playing, last])
+  const stop = (n: number) => {
+    setPlaying(false)
+    setMoving(undefined)
+    mark(n)
+  }
+  useEffect(() => {
+    if (playing && at === last) stop(at)
+  }, [playing, at, last])
+  return {
+    at,
+    playing,
+    stop,
+    play: () => {
+      if (playing) return stop(at)
+      setMoving(at < 0 || at === last ? 0 : at)
+      setPlaying(true)
+    },
+    drag: (n: number | undefined) => {
+      if (n !== undefined) setPlaying(false)
+      setMoving(n)
+    },
+  }
 }
 
 /** Figure is a picture that has its numbers as a table beside it. */

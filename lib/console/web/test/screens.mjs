@@ -21,6 +21,7 @@ for (const [name, at, scheme, width, height, button] of [
   ['cron', '/tools/cron?expr=30+2+*+*+1-5&timezone=America%2FNew_York&from=2027-03-09T00%3A00', 'light', 1100, 900],
   ['scaling', '/tools/scaling?workers=60&at_once=0.6&distribution=lognormal&p99=1s&for=5m&at=70', 'light', 1100, 1130],
   ['capacity', '/tools/capacity?schedules=20000&runs_per_day=4320000&peak=1500&duration=2s&retry_rate=0.03&late=2m', 'light', 1100, 1150],
+  ['queue', '/tools/queue?load=made&messages=90&arrivals=12&workers=3&at=150', 'light', 1100, 800],
   ['retry', '/tools/retry?max_attempts=8&max=5m', 'light', 1100, 740],
 ]) {
   if (wanted.length && !wanted.includes(name)) continue

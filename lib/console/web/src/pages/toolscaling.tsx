@@ -8,7 +8,7 @@ import { now } from '../clock'
 import { filter, query, to, withQuery } from '../router'
 import { meanOf, nice, type Week } from '../stats'
 import { instant, length, parse, short, span, zoneFor } from '../time'
-import { Absent, asked, Field, Figure, InTerminal, say, useAsked, useWeek } from '../tool'
+import { Absent, asked, Field, Figure, InTerminal, say, useAsked, useMarker, useWeek } from '../tool'
 import { pending, Waiting } from '../ui'
 
 interface Point {
@@ -213,8 +213,6 @@ function Verdict({ of }: { of: Answer }) {
 }
 
 const tall = 56
-const frame = 80 // ms that the marker stays at a stretch
-const calm = matchMedia('(prefers-reduced-motion: reduce)')
 
 /** Over is what happens over the time, under a marker that plays. It stands in the address when it rests. */
 function Over({ of }: { of: Answer }) {
@@ -222,31 +220,9 @@ function Over({ of }: { of: Answer }) {
   const bins = all.length
   const end = length(of.config.for) / 1000
   const rest = all.findLastIndex((p) => p.at <= Number(query.value.get('at') ?? NaN))
-  // Where it is while it plays or is dragged; else it is where the address says.
-  const [moving, setMoving] = useState<number>()
-  const at = Math.min(moving ?? rest, bins - 1)
-  const [playing, setPlaying] = useState(false)
   const mark = (n: number) => filter({ at: all[n] ? String(all[n].at) : undefined }, true)
+  const { at, playing, play, stop, drag } = useMarker(bins - 1, rest, mark, (n) => n + 1)
   const one = all[at]
-  useEffect(() => {
-    if (!playing) return
-    // Whoever wants less motion gets a step a second, each of a twelfth of the time.
-    const timer = setInterval(() => setMoving((n = 0) => Math.min(bins - 1, n + (calm.matches ? bins / 12 : 1))), calm.matches ? 1000 : frame)
-    return () => clearInterval(timer)
-  }, [playing, bins])
-  useEffect(() => {
-    if (playing && at === bins - 1) stop(at)
-  }, [playing, at, bins])
-  const stop = (n: number) => {
-    setPlaying(false)
-    setMoving(undefined)
-    mark(n)
-  }
-  const play = () => {
-    if (playing) return stop(at)
-    setMoving(at < 0 || at === bins - 1 ? 0 : at)
-    setPlaying(true)
-  }
   const told = one ? `at ${time(one.at)}: ${count(one.mean_depth)} wait, ${count(one.busy)} of ${count(one.workers)} workers busy, ${count(one.throughput)} runs a second start; waited ${time(one.wait_p50)} (p50), ${time(one.wait_p99)} (p99)` : ''
   const under = { bins, at }
   const table = useMemo(() => <Series all={all} />, [all])
@@ -264,12 +240,11 @@ function Over({ of }: { of: Answer }) {
         onPointerDown={(event) => {
           if (event.button !== 0) return
           event.currentTarget.setPointerCapture(event.pointerId)
-          setPlaying(false)
-          setMoving(place(event, bins))
+          drag(place(event, bins))
         }}
-        onPointerMove={(event) => event.currentTarget.hasPointerCapture(event.pointerId) && setMoving(place(event, bins))}
+        onPointerMove={(event) => event.currentTarget.hasPointerCapture(event.pointerId) && drag(place(event, bins))}
         onPointerUp={(event) => event.button === 0 && event.currentTarget.hasPointerCapture(event.pointerId) && stop(place(event, bins))}
-        onPointerCancel={() => setMoving(undefined)}>
+        onPointerCancel={() => drag(undefined)}>
         <Lines {...under} name="Depth" lines={[['p50', 'on average', all.map((p) => p.mean_depth)], ['p99', 'at most', all.map((p) => p.deepest)]]} said={count} />
         <Lines {...under} name="Workers" lines={[['p50', 'busy', all.map((p) => p.busy)], ['taken', 'there', all.map((p) => p.workers)]]} said={count} most={workers}>
           {one ? percent(one.busy / one.workers) : percent(of.utilization)} busy

@@ -1,0 +1,134 @@
+// What a tenant has in a queue of the server's own, as it changes.
+import { useMemo, useRef, useState } from 'preact/hooks'
+import { get, Refusal } from './api'
+import { Board, places, priorities, tell, type Piece, type Place } from './board'
+import { useLive } from './live'
+import type { Depth, Page, Queue } from './model'
+import { quoted } from './quoted'
+import { asked, Field, Figure, InTerminal } from './tool'
+import { Ago, Empty, Instant, pending, Refused, RunLink, Waiting } from './ui'
+
+interface Message {
+  run: string
+  step?: string
+  state: Place
+  priority: string
+  nominal_time: string
+  sent_at: string
+  ready_at?: string
+  taken_at?: string
+  back_at?: string
+  receives: number
+}
+
+interface Answer {
+  queue: string
+  priorities: Record<string, Depth>
+  items: Message[]
+}
+
+const every = 1000 // what comes of the clock alone, as that a message is ready, no server tells
+const limit = 50
+
+export function Live() {
+  const name = asked('queue', 'default')
+  const queues = useLive('queues by name', async (stop) => (await get<Page<Queue>>('/queues', {}, stop)).data.items, 0)
+  const [paused, setPaused] = useState(false)
+  const live = useLive(paused || !name ? '' : 'messages ' + name, async (stop) => (await get<Answer>(`/queues/${encodeURIComponent(name)}/messages`, { limit }, stop)).data, every)
+  const last = useRef<Answer>()
+  if (live.data) last.current = live.data
+  const shown = last.current?.queue === name && !(live.error instanceof Refusal && !live.data) ? last.current : undefined
+  return (
+    <>
+      <div class="filters">
+        <Field name="queue" label="Queue" usual="default" size={16} maxLength={128} list="queue-names" />
+        <datalist id="queue-names">{queues.data?.map((q) => <option key={q.name} value={q.name} />)}</datalist>
+        <button type="button" class="act" aria-pressed={paused} onClick={() => setPaused(!paused)}>
+          Pause
+        </button>
+        {paused && <span class="fine">It stands still, as it was when you paused it.</span>}
+      </div>
+      {live.error instanceof Refusal && live.error.problem.code === 'no_such_path' ? (
+        <p class="nothing">This server cannot list messages: its queues are in SQS, which does not tell what it holds. Queues and workers has how many there are.</p>
+      ) : (
+        <Refused error={live.error} />
+      )}
+      {!shown && !paused && pending(live.error) && <Waiting lines={6} />}
+      {shown && <Shown of={shown} />}
+      <InTerminal command={'belfry queue messages ' + quoted(name)} flags={{}} />
+    </>
+  )
+}
+
+function Shown({ of }: { of: Answer }) {
+  const counts = of.priorities as unknown as Record<string, Record<Place, number>>
+  const sum = Object.fromEntries(places.map((p) => [p, priorities.reduce((all, rank) => all + (counts[rank]?.[p] ?? 0), 0)])) as Record<Place, number>
+  const pieces = useMemo(() => piecesOf(of.items), [of])
+  if (of.items.length === 0) {
+    return (
+      <Empty command={'belfry queue list'}>
+        You have no message in this queue now. Runs that are due later, paused, or in line at a gate are in no queue yet.
+      </Empty>
+    )
+  }
+  return (
+    <Figure title="Your messages" about={tell(sum) + '. Those of other tenants are not shown.'} table={<Table all={of.items} />}>
+      <Board pieces={pieces} counts={counts} of="names" />
+    </Figure>
+  )
+}
+
+/** piecesOf gives each message a key that is its own as long as it is there: that of its run, and a number where a run has several. */
+function piecesOf(items: Message[]): Piece[] {
+  const met = new Map<string, number>()
+  return items.map((m) => {
+    const of = m.run + (m.step ? '/' + m.step : '')
+    const n = (met.get(of) ?? 0) + 1
+    met.set(of, n)
+    return { key: n > 1 ? `${of} (${n})` : of, text: m.step ?? m.run.split('~')[0] ?? m.run, place: m.state, priority: m.priority }
+  })
+}
+
+function Table({ all }: { all: Message[] }) {
+  return (
+    <table>
+      <thead>
+        <tr>
+          {['Run', 'State', 'Priority', 'Since or until', 'Taken so often'].map((h) => (
+            <th scope="col" key={h}>
+              {h}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {all.map((m, i) => (
+          <tr key={i}>
+            <td>
+              <RunLink id={m.run} />
+              {m.step && <> step {m.step}</>}
+            </td>
+            <td>{m.state}</td>
+            <td>{m.priority}</td>
+            <td>
+              {m.state === 'delayed' ? (
+                <>
+                  ready <Instant at={m.ready_at} /> <Ago at={m.ready_at} />
+                </>
+              ) : m.state === 'taken' ? (
+                <>
+                  taken <Instant at={m.taken_at} /> <Ago at={m.taken_at} />
+                </>
+              ) : (
+                <>
+                  sent <Instant at={m.sent_at} /> <Ago at={m.sent_at} />
+                </>
+              )}
+            </td>
+            <td class="num">{m.receives}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
