@@ -19,8 +19,8 @@ const module = "github.com/belfry-scheduler/belfry/"
 var ports = []string{"lib/store", "lib/queue", "lib/blob", "lib/metrics", "lib/trace", "lib/target"}
 
 // wirers are the packages of lib that build a whole scheduler out of adapters, as mains do: for programs that embed one, and for the
-// functions, which wire the shared engines as the binary does, to be measured, and to be simulated.
-var wirers = []string{"lib/embed", "lib/belfrytest", "lib/cloud", "lib/lambda", "lib/lambda/work", "lib/bench", "lib/simulate"}
+// functions, which wire the shared engines as the binary does, to be measured, and to be simulated; lib/plan/ordering, of which the queue alone.
+var wirers = []string{"lib/embed", "lib/belfrytest", "lib/cloud", "lib/lambda", "lib/lambda/work", "lib/bench", "lib/simulate", "lib/plan/ordering"}
 
 // drawers are names that tell nothing of what is inside, so that everything ends up there.
 var drawers = []string{"util", "utils", "common", "types", "helper", "helpers", "model", "models", "misc", "shared", "base"}
