@@ -198,7 +198,7 @@ func (l *letting) ask() (again bool, err error) {
 			continue
 		}
 		asks = asks || by.Wait.Asks != ""
-		if l.holds(*by) || l.deleted(*by) || by.TooLate(l.now) { // it is not let in, however many end for it
+		if l.bars(*by) != barNone { // it is not let in, however many end for it
 			continue
 		}
 		if by.Wait.Asks != "" {

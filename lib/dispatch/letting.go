@@ -118,6 +118,32 @@ func (l *letting) holds(r run.Run) bool {
 	return j.Def.Paused && !r.IgnorePause || j.Broken != nil
 }
 
+// bar is what keeps a run that waits from being let in, however much room there is.
+type bar uint8
+
+const (
+	barNone    bar = iota
+	barDeleted     // its job was deleted
+	barExpired     // it may not start any more
+	barOverdue     // its deadline is over: its own check ends it, which calls back
+	barHeld        // the pause of its job holds it
+)
+
+// bars tells what keeps a run that waits from being let in. Who asks others to make room, and who lets in, go by the same.
+func (l *letting) bars(by run.Run) bar {
+	switch {
+	case l.deleted(by):
+		return barDeleted
+	case by.Expired(l.now):
+		return barExpired
+	case by.PastDeadline(l.now):
+		return barOverdue
+	case l.holds(by):
+		return barHeld
+	}
+	return barNone
+}
+
 // gone tells whether nobody is let in any more, since the job whose own gate it is was deleted.
 func (l *letting) gone() bool { return !l.named() && (l.job.Generation == 0 || l.job.Deleted) }
 
@@ -274,33 +300,31 @@ func (l *letting) page(ctx context.Context, items []store.Item, seen *seenLine) 
 		by := standing[i]
 		seen.any, seen.last = true, p
 		taken := slices.ContainsFunc(l.ops, func(op store.Op) bool { return op.Key == p.Key(l.calling.at.Tenant) })
-		switch {
-		case taken:
+		if taken {
 			continue
+		}
+		named, barred := p.Named(by), barNone
+		if named {
+			barred = l.bars(by)
+		}
+		switch {
 		case 3+len(l.ops)+len(l.in)+len(l.ended) > store.MaxOps: // with the gate, and what this one would take
 		case by.Version != 0 && by.State == 0: // of a newer version of Belfry, which lets it in
-		case p.Named(by) && l.deleted(by):
-			if len(l.ended) < lineBatch {
-				ended, _ := by.AskCancel(l.now, Deleted, job.DefaultRetention)
-				l.ended = append(l.ended, ended)
-				l.strike(p)
-				continue
-			}
-		case p.Named(by) && by.Expired(l.now):
-			if len(l.ended) < lineBatch {
-				l.ended = append(l.ended, by.Expire(l.now, l.of(by).Def.Kept()))
-				l.strike(p)
-				continue
-			}
-		case !p.Named(by):
+		case !named:
 			l.strike(p)
 			continue
-		case l.holds(by) && (l.named() || by.Released != 0), by.PastDeadline(l.now): // which its own check ends: that calls back
+		case barred == barDeleted || barred == barExpired:
+			if len(l.ended) < lineBatch {
+				l.ended = append(l.ended, l.ends(by, barred))
+				l.strike(p)
+				continue
+			}
+		case barred == barOverdue, barred == barHeld && (l.named() || by.Released != 0):
 			if seen.held++; seen.first == nil {
 				seen.first = &p
 			}
 			continue
-		case len(l.in) < lineBatch && !l.gone() && !l.holds(by) && !seen.stays:
+		case len(l.in) < lineBatch && !l.gone() && barred == barNone && !seen.stays:
 			if l.round.Call(p, by, l.limit()) == gate.LetIn {
 				l.in, l.waited = append(l.in, by.LetIn(l.now)), append(l.waited, l.now-by.Wait.Since)
 				l.ops = append(l.ops, store.Op{Kind: store.Delete, Key: p.Key(l.calling.at.Tenant), If: store.Any})
@@ -317,6 +341,15 @@ func (l *letting) page(ctx context.Context, items []store.Item, seen *seenLine) 
 		}
 	}
 	return nil
+}
+
+// ends ends a run that waits, for what keeps it from being let in for ever.
+func (l *letting) ends(by run.Run, barred bar) run.Run {
+	if barred == barExpired {
+		return by.Expire(l.now, l.of(by).Def.Kept())
+	}
+	ended, _ := by.AskCancel(l.now, Deleted, job.DefaultRetention)
+	return ended
 }
 
 // deleted tells whether a run that waits is of a job that was deleted, though another may have its name by now.
