@@ -75,18 +75,13 @@ var calledKinds = []string{"http", "exec", "handler", "aws", "sns", "email", "wo
 
 // laterOf lists what is to come of the schemas of the document.
 func laterOf(schemas map[string]*huma.Schema) later {
-	policies := make([]string, len(job.OverlapsToCome))
-	for i, policy := range job.OverlapsToCome {
-		policies[i] = string(policy)
-	}
 	l := later{
-		schemas["Schedule"]:                     {"exclude", "only"},
-		schemas["Overlap"].Properties["policy"]: policies,
-		schemas["Callback"]:                     calledKinds,
-		schemas["Callee"]:                       append([]string{"window"}, calledKinds...),
-		schemas["GateDefinition"]:               {"rate", "fair_by", "weights", "max_wait", "while_retrying", "open", "breaker", "pool", "key"},
-		schemas["Trigger"]:                      {"overlap"},
-		schemas["JobTrigger"]:                   {"overlap"},
+		schemas["Schedule"]:       {"exclude", "only"},
+		schemas["Callback"]:       calledKinds,
+		schemas["Callee"]:         append([]string{"window"}, calledKinds...),
+		schemas["GateDefinition"]: {"rate", "fair_by", "weights", "max_wait", "while_retrying", "open", "breaker", "pool", "key"},
+		schemas["Trigger"]:        {"overlap"},
+		schemas["JobTrigger"]:     {"overlap"},
 	}
 	for _, order := range gate.OrdersToCome {
 		of := schemas["GateDefinition"].Properties["order"]
@@ -94,7 +89,6 @@ func laterOf(schemas map[string]*huma.Schema) later {
 	}
 	for _, name := range []string{"Job", "NamedJob"} {
 		l[schemas[name]] = []string{"deadline", "unique", "order_by"}
-		l[schemas[name].Properties["overlap"].OneOf[0]] = policies
 	}
 	l.scenariosToCome(schemas)
 	return l

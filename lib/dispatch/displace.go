@@ -154,7 +154,8 @@ func (d *Dispatcher) lookAt(ctx context.Context, round *gate.Round) error {
 			unsure = append(unsure, run.Run{ID: id, Tenant: round.Tenant()})
 		}
 		if len(unsure) == 0 {
-			return nil
+			_, err := d.settle(round)
+			return err
 		}
 		standing, err := d.ReadRuns(ctx, unsure)
 		if err != nil {

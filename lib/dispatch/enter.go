@@ -405,6 +405,9 @@ func (d *Dispatcher) tidy(round *gate.Round) {
 // admit asks a gate for a run. Where it looks full, the runs of its entries are read, as many as it takes to find room.
 func (d *Dispatcher) admit(round *gate.Round, w *wanting) (gate.Verdict, error) {
 	comes := w.run
+	if !w.at.IsNamed() {
+		round.Under(w.def.Overlap.StrictSince())
+	}
 	if !w.at.IsNamed() && w.def.Overlap.Policy.Displaces() {
 		round.Ranks()
 		comes.Wait.Rank = w.rank()
@@ -419,7 +422,10 @@ func (d *Dispatcher) admit(round *gate.Round, w *wanting) (gate.Verdict, error) 
 			unsure = append(unsure, run.Run{ID: id, Tenant: w.run.Tenant})
 		}
 		if len(unsure) == 0 {
-			return verdict, nil
+			if room, err := d.settle(round); err != nil || !room {
+				return verdict, err
+			}
+			continue
 		}
 		ctx, cancel := d.brief()
 		standing, err := d.ReadRuns(ctx, unsure)

@@ -62,6 +62,7 @@ func (l *letting) read() error {
 			return l.job.Broken
 		}
 	}
+	l.round.Under(l.strict())
 	if l.round.Asks() || l.job.Def.Overlap.Policy.Displaces() {
 		l.round.Ranks()
 	}
@@ -147,6 +148,14 @@ func (l *letting) bars(by run.Run) bar {
 // gone tells whether nobody is let in any more, since the job whose own gate it is was deleted.
 func (l *letting) gone() bool { return !l.named() && (l.job.Generation == 0 || l.job.Deleted) }
 
+// strict is since when the job is whose own gate it is, 0 where it is not.
+func (l *letting) strict() int64 {
+	if l.named() || l.gone() {
+		return 0
+	}
+	return l.job.Def.Overlap.StrictSince()
+}
+
 // limit is how much may be in progress, in units, 0 for any number: as the job or the gate says now, whatever it said when a run was claimed.
 func (l *letting) limit() int {
 	if l.named() {
@@ -162,9 +171,9 @@ func (l *letting) leave(ctx context.Context) error {
 		if g.Wait.Gate == l.calling.at.Name && (!l.named() || g.Wait.Key == l.calling.at.Key) {
 			left = append(left, g)
 		}
-		if l.round.Leave(g) {
-			l.changed = true
-		}
+		went, doubtful := l.round.Leave(g)
+		l.changed = l.changed || went
+		l.calling.look = l.calling.look || doubtful
 	}
 	for l.calling.look {
 		var unsure []run.Run
@@ -180,6 +189,7 @@ func (l *letting) leave(ctx context.Context) error {
 		}
 		before := l.round.Held()
 		l.round.Learn(standing)
+		l.round.Settle(l.strict())
 		l.changed = l.changed || l.round.Held() != before
 	}
 	if len(left) == 0 {

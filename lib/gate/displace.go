@@ -37,7 +37,7 @@ func (r *Round) rankOf(at int) Place {
 // Later names the runs that hold places and come later than a place.
 func (r *Round) Later(than Place) (later []run.ID) {
 	for i := range r.sure {
-		if r.rankOf(i).Compare(than) > 0 {
+		if !r.blocker(i) && r.rankOf(i).Compare(than) > 0 {
 			later = append(later, r.seen[i].ID)
 		}
 	}
@@ -49,7 +49,7 @@ func (r *Round) Later(than Place) (later []run.ID) {
 func (r *Round) GiveWay(to Place, more int, anew bool) []run.Run {
 	var at []int
 	for i := range r.sure {
-		if of := r.seen[i]; of.State != 0 && !of.ByHand() && !(anew && of.Cancel) && r.rankOf(i).Compare(to) < 0 {
+		if of := r.seen[i]; of.State != 0 && !r.blocker(i) && !of.ByHand() && !(anew && of.Cancel) && r.rankOf(i).Compare(to) < 0 {
 			at = append(at, i)
 		}
 	}

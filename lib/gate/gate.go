@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -30,6 +31,8 @@ type Gate struct {
 
 	Asks bool `cbor:"6,keyasint,omitempty"` // one that waits has earlier runs asked to stop; never said where nobody waits
 
+	LetGo LetGo `cbor:"7,keyasint,omitzero"` // who has let a line go on last that stood still behind a run which ended badly
+
 	Def Named `cbor:"-"` // of a named gate: as it was read; Version 0 where there is none
 }
 
@@ -48,6 +51,13 @@ type Entry struct {
 
 	// Rank is that of the run in the order of the line, where a policy has earlier runs give way to later ones; 0 where none was asked about when the run was let in.
 	Rank int64 `cbor:"7,keyasint,omitempty"`
+
+	// Strict is job.Overlap.StrictSince of the job that let the run in. Should the run end badly, it holds its place on for as long as the job is strict since then.
+	Strict int64 `cbor:"8,keyasint,omitempty"`
+
+	// Kept says that the run had ended badly under strict, and was opened again: it kept its place by the write that opened it, and holds it in that opening until it
+	// has ended, whatever becomes of its claim.
+	Kept bool `cbor:"9,keyasint,omitempty"`
 
 	Job string `cbor:"-"` // that name; "" at a job's own gate
 }
@@ -99,10 +109,10 @@ const (
 
 // keep is how long the gate is kept after a write.
 func (g Gate) keep() time.Duration {
-	if g.Key != "" {
+	if g.Key != "" && !slices.ContainsFunc(g.Entries, func(e Entry) bool { return e.Strict != 0 }) {
 		return KeepKey
 	}
-	return Keep
+	return Keep // a line that stands still does so for as long as the run is kept that it stands still behind
 }
 
 // Fades tells whether the gate is to be written anew, as it stands, for the sake of who is in progress or waits there.

@@ -143,15 +143,18 @@ func (r *Round) Join(of run.Run, counted bool) {
 	r.gate.Asks = r.gate.Asks || of.Wait.Asks != ""
 }
 
-// Leave leaves out the entries of runs that hold no place any more, in the opening and the claim in which they are given. It tells whether there
-// was any.
-func (r *Round) Leave(gone run.Run) bool {
+// Leave leaves out the entry of a run that holds no place any more, in the opening and the claim in which it is given. It tells whether there
+// was any. doubtful says that the entry stays: how the run has ended may have it hold up the line, and only its record says so.
+func (r *Round) Leave(gone run.Run) (left, doubtful bool) {
 	at := r.find(gone.ID)
 	if at < 0 || r.gate.Entries[at].since(gone) < 0 {
-		return false
+		return false, false
+	}
+	if e := r.gate.Entries[at]; e.Strict != 0 && e.since(gone) == 0 && (!gone.State.Ended() || gone.State.Bad()) {
+		return false, true
 	}
 	r.remove(at)
-	return true
+	return true, false
 }
 
 // Call is what becomes of a place that is looked at from the front of the line.

@@ -111,6 +111,7 @@ func capped(units, limit int) int {
 // entryOf is the entry of a run that is let in, and takes so many units.
 func (r *Round) entryOf(of run.Run, units int) Entry {
 	e := Entry{Nominal: of.ID.Nominal, Random: of.ID.Random, Opening: of.Opening, Generation: of.Generation}
+	e.Strict = r.strict
 	if r.ranks && of.Wait.Rank >= forward { // what it had at the front of a line says nothing of when it comes
 		e.Rank = of.Wait.Rank
 	}

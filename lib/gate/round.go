@@ -28,8 +28,10 @@ type Round struct {
 	entered []Entry // in this round
 	joined  []run.Run
 
-	ranks bool       // entries are to say how their runs are ranked
-	seen  []*run.Run // of the entries that are sure: their runs as they were seen
+	ranks  bool  // entries are to say how their runs are ranked
+	strict int64 // what entries are to say of job.Overlap.StrictSince
+
+	seen []*run.Run // of the entries that are sure: their runs as they were seen
 }
 
 // Begin begins a round. What it comes to is decided by the definition with which a named gate was read, if it was.
@@ -149,13 +151,13 @@ func (r *Round) old(k int) int {
 	return int((r.gate.Version*looks + uint64(k)) % uint64(len(r.gate.Entries)))
 }
 
-// Shed leaves out the entries that Old has named and whose runs have ended, or have gone on to a later opening or claim. Both hold for ever, so they may have been
+// Shed leaves out the entries that Old has named and whose runs have ended, but for those that may hold up their lines still, or have gone on to a later opening or claim. Both hold for ever, so they may have been
 // read the cheap way; that a run is not there may be older than the run. Nothing else may be asked of the round after that but its Gate.
 func (r *Round) Shed(standing []run.Run) {
 	gone := map[int]bool{}
 	for k, of := range standing {
 		e := r.gate.Entries[r.old(k)]
-		gone[r.old(k)] = e.since(of) > 0 || e.since(of) == 0 && of.State.Ended()
+		gone[r.old(k)] = e.since(of) > 0 || e.since(of) == 0 && of.State.Ended() && !e.blocks(of)
 	}
 	var kept []Entry
 	for i, e := range r.gate.Entries {
@@ -174,9 +176,13 @@ func (g Gate) held(e Entry, of run.Run) bool {
 		return false
 	case of.State == 0: // of a newer version of Belfry
 		return true
-	case of.State.Ended(), of.State == run.Fenced, of.State == run.Scheduled:
-		return false
+	case of.State.Ended():
+		return e.blocks(of)
 	case of.Waits() && of.Wait.Gate == g.Name:
+		return false
+	case e.keeps(of): // its claim may be taken away, and given again
+		return true
+	case of.State == run.Fenced, of.State == run.Scheduled:
 		return false
 	}
 	return e.since(of) == 0
@@ -185,6 +191,9 @@ func (g Gate) held(e Entry, of run.Run) bool {
 // since tells whether a run stands later than it did when it entered: 0 where it is in the same opening, claimed for the same generation.
 // Generations never fall. Openings may, with the mark of an edit, which forgets them: then a higher generation comes after it.
 func (e Entry) since(of run.Run) int {
+	if e.keeps(of) {
+		return 0
+	}
 	return cmp.Or(cmp.Compare(of.Generation, e.Generation), cmp.Compare(of.Opening, e.Opening))
 }
 
@@ -248,7 +257,7 @@ func (r *Round) Why(policy job.OverlapPolicy, waiting []run.ID) run.Why {
 		why.Code, holders = run.WhyClosed, nil
 	case policy.LatestWaits():
 		holders = nil
-	case policy == job.OverlapQueue, policy == job.OverlapAllow, policy == "":
+	case policy == job.OverlapQueue, policy == job.OverlapStrict, policy == job.OverlapAllow, policy == "":
 		why.Code = run.WhyFull
 	}
 	for _, e := range holders[:min(len(holders), run.MaxInTheWay)] {

@@ -15,7 +15,7 @@ import (
 // progress from its start until it has ended: the waits between its attempts count.
 type OverlapPolicy string
 
-// The policies. Those that are not built yet are refused by their names.
+// The policies.
 const (
 	OverlapAllow       OverlapPolicy = "allow"        // it starts all the same, or waits where a limit is given; the default, which without a limit is stored as nothing
 	OverlapSkip        OverlapPolicy = "skip"         // it is skipped, with the reason and the runs that were in the way
@@ -24,13 +24,11 @@ const (
 	OverlapQueueLatest OverlapPolicy = "queue_latest" // it waits, and whoever waited is skipped: of all that wait, the latest stays
 	OverlapCancel      OverlapPolicy = "cancel"       // the earliest is asked to stop, and it starts when that has ended; whoever waited is skipped
 	OverlapReplace     OverlapPolicy = "replace"      // the earliest is ended at once, and it starts
+	OverlapStrict      OverlapPolicy = "strict"       // it waits its turn, and behind a run that ended badly until that has succeeded, or somebody lets the line go on
 )
 
-// OverlapsToCome are the policies that a later version has.
-var OverlapsToCome = []OverlapPolicy{"strict"}
-
 // overlapPolicies are those that there are.
-var overlapPolicies = []OverlapPolicy{OverlapAllow, OverlapSkip, OverlapQueue, OverlapQueueOne, OverlapQueueLatest, OverlapCancel, OverlapReplace}
+var overlapPolicies = []OverlapPolicy{OverlapAllow, OverlapSkip, OverlapQueue, OverlapQueueOne, OverlapQueueLatest, OverlapCancel, OverlapReplace, OverlapStrict}
 
 // limits tells whether the name of the policy alone is a limit of one.
 func (p OverlapPolicy) limits() bool { return p != OverlapAllow && slices.Contains(overlapPolicies, p) }
@@ -48,25 +46,48 @@ var waiting = map[OverlapPolicy]string{OverlapSkip: "no run waits", OverlapQueue
 const (
 	DefaultOverlapLimit = 1
 	MaxOverlapLimit     = 1000
-	DefaultMaxWaiting   = 1000 // under queue
+	DefaultMaxWaiting   = 1000 // under queue and strict
 	MaxMaxWaiting       = 100_000
 )
 
 // Overlap bounds how many runs of a job are in progress at once. The zero value bounds nothing. In JSON it is the name of the policy, or an
 // object with the policy and its limits.
 type Overlap struct {
-	Policy OverlapPolicy `json:"policy,omitempty" cbor:"1,keyasint,omitempty" enum:"allow,skip,queue,queue_one,queue_latest,cancel,replace" doc:"what becomes of a run that is one too many: under allow it starts all the same, or waits where a limit is given; under skip it is skipped; under queue it waits its turn; under queue_one it waits where no other does, else it is skipped; under queue_latest it waits, and the one that waited before is skipped; under cancel the earliest in progress is asked to stop, and it starts when that has ended; under replace the earliest in progress is ended at once, and it starts"`
-	Limit  int           `json:"limit,omitempty" cbor:"2,keyasint,omitempty" minimum:"1" maximum:"1000" doc:"how many runs of the job may be in progress at once: under allow any number by default, under the others 1"`
+	Policy OverlapPolicy `json:"policy,omitempty" cbor:"1,keyasint,omitempty" enum:"allow,skip,queue,queue_one,queue_latest,cancel,replace,strict" doc:"what becomes of a run that is one too many: under allow it starts all the same, or waits where a limit is given; under skip it is skipped; under queue it waits its turn; under queue_one it waits where no other does, else it is skipped; under queue_latest it waits, and the one that waited before is skipped; under cancel the earliest in progress is asked to stop, and it starts when that has ended; under replace the earliest in progress is ended at once, and it starts; under strict it waits its turn, and after a run that ended as failed, dead or unknown the line stands still until that run is retried and succeeds, or somebody opens the gate"`
+	Limit  int           `json:"limit,omitempty" cbor:"2,keyasint,omitempty" minimum:"1" maximum:"1000" doc:"how many runs of the job may be in progress at once: under allow any number by default, under the others 1, and under strict no more"`
 
-	// MaxWaiting is how many may wait, before the next is skipped: under queue, DefaultMaxWaiting where none is given; under allow with a limit, any number.
-	MaxWaiting *int `json:"max_waiting,omitempty" cbor:"3,keyasint,omitempty" minimum:"0" maximum:"100000" doc:"how many runs may wait, the next one being skipped: under queue, 1000 by default; under allow with a limit, any number by default"`
+	// MaxWaiting is how many may wait, before the next is skipped: under queue and strict, DefaultMaxWaiting where none is given; under allow with a limit, any number.
+	MaxWaiting *int `json:"max_waiting,omitempty" cbor:"3,keyasint,omitempty" minimum:"0" maximum:"100000" doc:"how many runs may wait, the next one being skipped: under queue and strict, 1000 by default; under allow with a limit, any number by default"`
 
 	// Key is a text with expressions: runs for which it gives the same value share the limit and the line, and know nothing of the others.
 	Key string `json:"key,omitempty" cbor:"4,keyasint,omitempty" minLength:"1" maxLength:"1024" example:"${ .payload.customer }" doc:"a text with expressions, such as ${ .payload.customer }: limit and line are those of each of its values by itself. It reads .payload, .job, .labels and .nominal_time. Where it fails, or gives null, an array or an object, the run fails"`
+
+	// Since is the generation with which the job came to be strict, without a break up to this one; 0 under another policy. Nobody writes it: see Following.
+	Since int64 `json:"-" cbor:"5,keyasint,omitempty"`
 }
 
 // IsZero tells whether nothing is bounded.
 func (o Overlap) IsZero() bool { return o == Overlap{} }
+
+// StrictSince is the generation with which the job came to be strict, 0 where it is not.
+func (o Overlap) StrictSince() int64 {
+	if o.Policy != OverlapStrict {
+		return 0
+	}
+	return o.Since
+}
+
+// Following gives the overlap as it stands in the definition of a generation that follows one: what was strict before has been so since then.
+func (o Overlap) Following(before Overlap, generation int64) Overlap {
+	switch o.Since = 0; {
+	case o.Policy != OverlapStrict:
+	case before.StrictSince() != 0:
+		o.Since = before.Since
+	default:
+		o.Since = generation
+	}
+	return o
+}
 
 // Gated tells whether runs of the job pass any gate: its own, or one that it names.
 func (d Definition) Gated() bool { return !d.Overlap.IsZero() || len(d.Gates) > 0 }
@@ -80,7 +101,7 @@ func (o Overlap) Waiting() (most int, bounded bool) {
 		return 1, true
 	case o.MaxWaiting != nil:
 		return *o.MaxWaiting, true
-	case o.Policy == OverlapQueue:
+	case o.Policy == OverlapQueue, o.Policy == OverlapStrict:
 		return DefaultMaxWaiting, true
 	}
 	return 0, false
@@ -103,6 +124,7 @@ type OverlapForm Overlap
 
 // MarshalJSON gives the name of the policy, or an object where that does not say all.
 func (o Overlap) MarshalJSON() ([]byte, error) {
+	o.Since = 0
 	if o == (Overlap{Policy: o.Policy}) || o == (Overlap{Policy: o.Policy, Limit: DefaultOverlapLimit}) && o.Policy.limits() {
 		return json.Marshal(o.Policy)
 	}
@@ -138,7 +160,9 @@ func (o Overlap) validate() error {
 			wrong = append(wrong, invalid.Field("overlap.max_waiting", fmt.Sprint(*o.MaxWaiting), "a limit beside it: under allow without a limit, no run waits"))
 		}
 	case slices.Contains(overlapPolicies, o.Policy):
-		if o.Limit < 1 || o.Limit > MaxOverlapLimit {
+		if o.Policy == OverlapStrict && o.Limit != 1 {
+			wrong = append(wrong, invalid.Field("overlap.limit", fmt.Sprint(o.Limit), "1 under strict, or the field left out: one run follows the other"))
+		} else if o.Limit < 1 || o.Limit > MaxOverlapLimit {
 			wrong = append(wrong, invalid.Field("overlap.limit", fmt.Sprint(o.Limit), fmt.Sprintf("1 to %d", MaxOverlapLimit)))
 		}
 		if o.MaxWaiting != nil && waiting[o.Policy] != "" {
@@ -170,11 +194,5 @@ func checkKey(field, text string) error {
 }
 
 func (o Overlap) refusePolicy() error {
-	const known = "allow, skip, queue, queue_one, queue_latest, cancel or replace"
-	for _, p := range OverlapsToCome {
-		if o.Policy == p {
-			return invalid.Field("overlap.policy", string(o.Policy), known+"; this one is not available yet")
-		}
-	}
-	return invalid.Field("overlap.policy", string(o.Policy), known)
+	return invalid.Field("overlap.policy", string(o.Policy), "allow, skip, queue, queue_one, queue_latest, cancel, replace or strict")
 }

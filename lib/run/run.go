@@ -70,6 +70,9 @@ func ParseState(name string) (State, bool) {
 // Ended tells whether the state is terminal: only an explicit retry or redrive leaves it.
 func (s State) Ended() bool { return s >= Succeeded && s < Waiting }
 
+// Bad tells whether a run has ended other than well, and for nobody's word: under strict its job's line stands still then. What was cancelled or skipped has not.
+func (s State) Bad() bool { return s == Failed || s == Dead || s == Unknown }
+
 // DeadLetter tells whether runs of the state are listed as dead letters.
 func (s State) DeadLetter() bool { return s == Dead || s == Failed }
 

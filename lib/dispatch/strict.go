@@ -1,0 +1,131 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// settle leaves out of a gate the runs that ended badly and hold up nobody any more, as its job says now, whatever it said when a run was claimed. The job is read where there
+// are any, behind the gate. It tells whether there was any. A job that cannot be read goes on as it was.
+func (d *Dispatcher) settle(round *gate.Round) (changed bool, err error) {
+	if len(round.Blockers()) == 0 {
+		return false, nil
+	}
+	name, _ := gate.OwnOf(round.ID().Name)
+	ctx, cancel := d.brief()
+	defer cancel()
+	strict, err := d.strictSince(ctx, round.Tenant(), name)
+	if err != nil {
+		return false, err
+	}
+	return round.Settle(strict), nil
+}
+
+// strictSince reads since when a job is strict, 0 for one that is not, or that was deleted.
+func (d *Dispatcher) strictSince(ctx context.Context, tenant, name string) (int64, error) {
+	jobs, err := d.Book.Jobs(ctx, tenant, name)
+	if err != nil {
+		return 0, fmt.Errorf("read job %s, behind whose runs a line may stand still: %w", name, err)
+	}
+	switch j := jobs[0]; {
+	case j.Broken != nil:
+		return 0, j.Broken
+	case j.Generation == 0 || j.Deleted:
+		return 0, nil
+	default:
+		return j.Def.Overlap.StrictSince(), nil
+	}
+}
+
+// KeepPlace gives the write by which a run that is opened again keeps its place at its job's own gate, where the line stands still behind it; none where it does not. was
+// is how the run stood, next how it is opened, and j its job. It is to be written with the run: so nobody is let in between its end and what follows from its retry.
+func (d *Dispatcher) KeepPlace(ctx context.Context, was, next run.Run, j job.Job) ([]store.Op, error) {
+	if !was.State.Bad() {
+		return nil, nil
+	}
+	strict := j.Def.Overlap.StrictSince()
+	if was.Generation > j.Generation { // the job was edited since it was read, and the run has started and ended by that
+		var err error
+		if strict, err = d.strictSince(ctx, was.Tenant, was.ID.Job); err != nil {
+			return nil, err
+		}
+	}
+	if strict == 0 {
+		return nil, nil
+	}
+	if !was.Placed { // it may have been let in, and never started
+		edition, err := d.EditionOf(ctx, was)
+		if Unreadable(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		was = d.MayHold(ctx, was, edition)
+	}
+	g, _, err := d.gateItem(ctx, gate.OwnGate(was))
+	if err != nil {
+		return nil, err
+	}
+	round := g.Begin()
+	if !round.Keep(was, next, strict) {
+		return nil, nil
+	}
+	op, err := round.Gate().Put(d.Now(), d.NewID())
+	return []store.Op{op}, err
+}
+
+// ErrNotStanding says of a gate that no line stands still there, and ErrNotBlocking of a run that it is another one behind which it does.
+var (
+	ErrNotStanding = errors.New("the line does not stand still")
+	ErrNotBlocking = errors.New("the line stands still behind another run")
+)
+
+// standsStill reads a job's own gate, and the runs of its entries.
+func (d *Dispatcher) standsStill(ctx context.Context, at gate.ID) (*gate.Round, error) {
+	g, _, err := d.gateItem(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	round := g.Begin()
+	return round, d.lookAt(ctx, round)
+}
+
+// GoOn lets the line of a job's own gate go on that stands still behind runs which ended badly, and gives these; where of is not the zero ID, only if that run is one of them.
+// The gate says by whom. Errors: ErrNotStanding, and ErrNotBlocking with those that are.
+//
+// Durable with the write: that these runs are in nobody's way any more. A crash behind it leaves letting in to whoever makes room, or to the checks of those that wait.
+func (d *Dispatcher) GoOn(ctx context.Context, at gate.ID, of run.ID, by, reason string) (let []run.Run, err error) {
+	err = d.changeGate(ctx, at, func() error {
+		round, err := d.standsStill(ctx, at)
+		if err != nil {
+			return err
+		}
+		if let = round.Blockers(); len(let) == 0 {
+			return ErrNotStanding
+		}
+		if of != (run.ID{}) && !slices.ContainsFunc(let, func(r run.Run) bool { return r.ID == of }) {
+			return ErrNotBlocking
+		}
+		now, err := d.Clock()
+		if err != nil {
+			return err
+		}
+		round.GoOn(gate.Change{At: now, Reason: reason, By: by})
+		return d.writeGate(round)
+	})
+	if err != nil {
+		return let, err
+	}
+	if err := d.LetIn(ctx, at); err != nil {
+		d.Log.WarnContext(ctx, "a line that somebody has let go on is left to the checks of those that wait", "gate", at.String(), "error", err)
+	}
+	return let, nil
+}
