@@ -188,6 +188,13 @@ func notesOf(g wire.Gate) (notes []string) {
 	if g.Closed != nil {
 		notes = append(notes, closedNote(*g.Closed))
 	}
+	for _, b := range g.BlockedBy {
+		note := fmt.Sprintf("stands still after %s ended as %s", b.Run, b.State)
+		if b.Key != "" {
+			note += ", for " + short(b.Key, 60)
+		}
+		notes = append(notes, note)
+	}
 	if g.Paused {
 		notes = append(notes, "job paused")
 	}
@@ -249,7 +256,9 @@ func (c *cli) showGate(g wire.Gate) error {
 		}
 		opened := ""
 		if g.Opened != nil {
-			opened = c.saidAt(g.Opened.At, g.Opened.By, g.Opened.Reason)
+			if opened = c.saidAt(g.Opened.At, g.Opened.By, g.Opened.Reason); len(g.Opened.Runs) > 0 {
+				opened += "; it stood still after " + strings.Join(g.Opened.Runs, ", ")
+			}
 		}
 		notes := g
 		notes.Closed = nil
@@ -316,22 +325,39 @@ The own gate of a job is closed by "belfry job pause".`,
 }
 
 func (c *cli) gateOpen() *cobra.Command {
-	var reason string
+	var o wire.OpenRequest
 	cmd := &cobra.Command{
-		Use:     "open GATE",
-		Short:   "Open a gate that was closed",
-		Long:    "Open a gate that was closed: runs that wait are let in as far as there is room. The reason is shown with the gate.",
-		Example: `  belfry gate open stripe --reason "they are back"`,
-		Args:    cobra.ExactArgs(1),
+		Use:   "open GATE",
+		Short: "Open a gate that was closed, or let a line go on that stands still",
+		Long: `Open a gate that was closed: runs that wait are let in as far as there is room. The reason is shown with the gate.
+
+Under "overlap: strict" the line of a job stands still after a run that ended as failed, dead or unknown. "belfry run retry" runs it again. To let the line go on without it,
+open the gate of the job: GATE is its name, or job:NAME where a gate has the same name. With --run it is opened only if the line stands still behind that run. Where the
+job has a line for each value of a key, --run or --key says which.`,
+		Example: `  belfry gate open stripe --reason "they are back"
+  belfry gate open nightly --run nightly~0mi4lf3k0 --reason "made up by hand"`,
+		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			g, err := server.OpenGate(ctx, args[0], reason)
+			name := args[0]
+			if own := gate.Name(name); !strings.HasPrefix(name, gate.Name("")) {
+				if o.Run != "" || o.Key != "" { // which only the gate of a job takes
+					name = own
+				} else if _, err := server.Gate(ctx, name); client.HasCode(err, "gate_not_found") {
+					name = own
+				} else if err != nil {
+					return err
+				}
+			}
+			g, err := server.OpenGate(ctx, name, o)
 			if err != nil {
 				return err
 			}
 			return c.showGate(g)
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` for people, of at most 256 bytes")
+	cmd.Flags().StringVar(&o.Run, "run", "", "`ID` of the run behind which the line of a job stands still: open it only then")
+	cmd.Flags().StringVar(&o.Key, "key", "", "`VALUE` of the key whose line is to go on")
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "`TEXT` for people, of at most 256 bytes")
 	return cmd
 }
 

@@ -145,6 +145,8 @@ func overlapOf(j wire.Job) string {
 		return "asks the earliest run to stop, and waits for its end, " + while + failing
 	case o.Policy == job.OverlapReplace:
 		return "ends the earliest run and starts " + while + failing
+	case o.Policy == job.OverlapStrict:
+		return fmt.Sprintf("a run waits %s, and after one that ended badly until that has succeeded, or the gate is opened; it is skipped while %d wait%s", while, most, failing)
 	case bounded:
 		return fmt.Sprintf("a run waits %s, and is skipped while %d wait%s", while, most, failing)
 	}

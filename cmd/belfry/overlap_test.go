@@ -46,9 +46,9 @@ func TestOverlapInFiles(t *testing.T) {
 			t.Errorf("the dry run lacks %q in\n%s", want, got)
 		}
 	}
-	refused := here(1, demand("x", "overlap: strict")+"---\n"+demand("y", "overlap: {policy: skip, key: .job}", "unique: {for: 24h}")+"---\n"+demand("z", "overlap: skip"), "job", "apply", "-f", "-")
+	refused := here(1, demand("x", "overlap: strictly")+"---\n"+demand("y", "overlap: {policy: skip, key: .job}", "unique: {for: 24h}")+"---\n"+demand("z", "overlap: skip"), "job", "apply", "-f", "-")
 	for _, want := range []string{
-		`x (standard input, document 1, line 1)`, `line 3: overlap: got "strict", which is not available yet; want one of allow, skip, queue, queue_one, queue_latest, cancel or replace`,
+		`x (standard input, document 1, line 1)`, `line 3: overlap: got "strictly", want one of allow, skip, queue, queue_one, queue_latest, cancel, replace or strict`,
 		`overlap.key: got ".job", want an expression in it, such as ${ .payload.customer }`, "unique: not available yet; leave it out",
 	} {
 		if !strings.Contains(refused.errors, want) {

@@ -8,6 +8,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -60,8 +61,9 @@ func (a *api) gates() {
 		example: map[string]any{"reason": "the provider is down"},
 		codes:   edits}, formAlone, a.closeGate)
 	acceptUnread(a, operation{id: "open-gate", method: http.MethodPost, path: "/v1/gates/{gate}/open", tag: "gates", scope: access.Write,
-		summary: "Open a gate that was closed",
-		codes:   edits}, formAlone, a.openGate)
+		summary: "Open a gate that was closed; of a job under overlap strict, let its line go on that stands still behind a run which ended badly",
+		example: map[string]any{"run": "daily-report~0mi4lf3k0", "reason": "the day is made up by hand"},
+		codes:   append([]control.Code{control.CodeNotBlocking, control.CodeRunNotFound}, edits...)}, formAlone, a.openGate)
 	register(a, operation{id: "list-line", method: http.MethodGet, path: "/v1/gates/{gate}/line", tag: "gates", tagged: true, scope: access.Read,
 		summary: "List the runs that wait at a gate, from the front of its line on",
 		codes:   []control.Code{control.CodeGateNotFound}}, a.listLine)
@@ -87,8 +89,26 @@ func (a *api) closeGate(ctx context.Context, p *gateEdit, in input[wire.CloseReq
 }
 
 func (a *api) openGate(ctx context.Context, p *gateEdit, in input[wire.OpenRequest]) (*gateAnswer, error) {
+	if _, own := gate.OwnOf(p.Gate); own {
+		g, err := a.Control.OpenLine(ctx, in.tenant, p.Gate, who(callerOf(ctx)), control.Opening{Run: in.body.Run, Key: in.body.Key, Reason: in.body.Reason}, control.Match{ETag: p.IfMatch})
+		if err != nil {
+			return nil, err
+		}
+		return &gateAnswer{Status: http.StatusOK, Body: gateForm(g)}, nil
+	}
+	if err := errors.Join(notNamed("run", in.body.Run), notNamed("key", in.body.Key)); err != nil {
+		return nil, err
+	}
 	n, err := a.Control.OpenGate(ctx, in.tenant, p.Gate, who(callerOf(ctx)), in.body.Reason, control.Match{ETag: p.IfMatch})
 	return a.standing(ctx, http.StatusOK, n, err)
+}
+
+// notNamed refuses what only the own gate of a job takes.
+func notNamed(field, text string) error {
+	if text == "" {
+		return nil
+	}
+	return invalid.Field(field, text, "the field left out: only the line of a job's own gate, job:NAME, stands still behind a run")
 }
 
 // standing answers an edit with how the gate stands then.
@@ -144,6 +164,17 @@ func gateForm(g control.Gate) wire.Gate {
 	shown.Job, shown.Policy, shown.Limit, shown.Key, shown.Paused = g.Job.Name, string(o.Policy), o.Limit, o.Key, g.Job.Def.Paused
 	if most, bounded := o.Waiting(); bounded {
 		shown.MaxWaiting = &most
+	}
+	shown.BlockedBy = blockedBy(g.Blocked)
+	if let := g.LetGo; !let.IsZero() {
+		shown.Opened = &wire.GateOpened{At: instant(let.Change.At), Reason: let.Change.Reason, By: let.Change.By, Runs: let.Runs}
+	}
+	return shown
+}
+
+func blockedBy(all []control.Blocker) (shown []wire.BlockedBy) {
+	for _, b := range all {
+		shown = append(shown, wire.BlockedBy{Run: b.Run, Key: b.Key, State: b.State.String(), Since: instant(b.Since)})
 	}
 	return shown
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
@@ -154,12 +155,48 @@ func TestTheOwnGateOfAJobIsShownAndNotEdited(t *testing.T) {
 			method, path, _ := strings.Cut(at, " ")
 			body := map[string]string{"PUT": `{"limit": 1}`, "POST": `{}`}[method]
 			r := s.send(method, "/v1/gates/job:"+of+path, body)
+			if of == "none" && path == "/open" { // which the line of a job may need
+				r.refused(404, "gate_not_found")
+				continue
+			}
 			r.refused(409, "own_gate")
 			if !strings.Contains(into[wire.Problem](r).Detail, "pause that job") {
 				t.Errorf("%s: %s", at, r.body)
 			}
 		}
 	}
+}
+
+// Under strict the gate of a job says behind which run its line stands still, and is opened: for that run alone, by whom and why being kept.
+func TestTheGateOfAStrictJobIsOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scene{server: start(t, 0, nil), ctx: t.Context(), stop: func() {}}
+		s.work()
+		defer func() { s.stop() }()
+		s.job("a", strings.Replace(strings.Replace(fallible, "5", "1", 1), "{", `{"overlap": "strict", `, 1))
+		first := s.run("a", `{"payload": 1}`)
+		settle()
+		second := s.run("a", `{"payload": 1}`)
+		settle()
+		g := into[wire.Gate](s.send("GET", "/v1/gates/job:a", "").is(200))
+		if len(g.BlockedBy) != 1 || g.BlockedBy[0].Run != first || g.BlockedBy[0].State != "dead" || g.BlockedBy[0].Since.IsZero() || g.Policy != "strict" || g.InProgress != 0 || g.Waiting != 1 || g.Opened != nil {
+			t.Errorf("the gate is %+v", g)
+		}
+		s.send("POST", "/v1/gates/job:a/open", fmt.Sprintf(`{"run": %q}`, second)).refused(409, "run_not_blocking")
+		s.send("POST", "/v1/gates/job:a/open", `{"run": "b~0mwqktqeg"}`).refused(422, "invalid")
+		g = into[wire.Gate](s.send("POST", "/v1/gates/job:a/open", fmt.Sprintf(`{"run": %q, "reason": "made up by hand"}`, first)).is(200))
+		if len(g.BlockedBy) != 0 || g.Opened == nil || g.Opened.Reason != "made up by hand" || len(g.Opened.Runs) != 1 || g.Opened.Runs[0] != first {
+			t.Errorf("opened as %+v", g)
+		}
+		settle()
+		if r := into[wire.Run](s.send("GET", "/v1/runs/"+second, "").is(200)); r.State != "dead" {
+			t.Errorf("the second is %s", r.State)
+		}
+		s.send("PUT", "/v1/gates/stripe", `{"limit": 1}`).is(201)
+		if fields := s.send("POST", "/v1/gates/stripe/open", fmt.Sprintf(`{"run": %q}`, first)).refused(422, "invalid"); !strings.Contains(fields["run"], "left out") {
+			t.Errorf("a run at a named gate: %v", fields)
+		}
+	})
 }
 
 // What a job says of gates is what is shown, and what puts it back changes nothing.

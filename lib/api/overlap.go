@@ -66,7 +66,7 @@ func (i ignored) has(schema *huma.Schema, name string) bool { return slices.Cont
 func ignoredOf(schemas map[string]*huma.Schema) ignored {
 	return ignored{
 		schemas["JobStatus"]:      {"name"},
-		schemas["GateDefinition"]: {"in_progress", "units", "waiting", "generation", "etag", "opened", "created_at", "updated_at"},
+		schemas["GateDefinition"]: {"in_progress", "units", "waiting", "generation", "etag", "opened", "blocked_by", "created_at", "updated_at"},
 	}
 }
 

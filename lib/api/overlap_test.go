@@ -64,10 +64,10 @@ func TestAWrongOverlapIsRefusedAndNamed(t *testing.T) {
 		{`5`, "malformed", "overlap", "got number, want the name of a policy, " + either},
 		{`null`, "malformed", "overlap", "got null, want the name of a policy, " + either},
 		{`["skip"]`, "malformed", "overlap", either},
-		{`""`, "malformed", "overlap", "want one of allow, skip, queue, queue_one, queue_latest, cancel or replace"},
-		{`"Skip"`, "malformed", "overlap", "want one of allow, skip, queue, queue_one, queue_latest, cancel or replace"},
-		{`"skip:3"`, "malformed", "overlap", "want one of allow, skip, queue, queue_one, queue_latest, cancel or replace"},
-		{`{"policy": "Forbid"}`, "malformed", "overlap.policy", "want one of allow, skip, queue, queue_one, queue_latest, cancel or replace"},
+		{`""`, "malformed", "overlap", "want one of allow, skip, queue, queue_one, queue_latest, cancel, replace or strict"},
+		{`"Skip"`, "malformed", "overlap", "want one of allow, skip, queue, queue_one, queue_latest, cancel, replace or strict"},
+		{`"skip:3"`, "malformed", "overlap", "want one of allow, skip, queue, queue_one, queue_latest, cancel, replace or strict"},
+		{`{"policy": "Forbid"}`, "malformed", "overlap.policy", "want one of allow, skip, queue, queue_one, queue_latest, cancel, replace or strict"},
 		{`{"policy": null}`, "malformed", "overlap.policy", "got null"},
 		{`{"policy": "skip", "limit": 0}`, "malformed", "overlap.limit", "at least 1"},
 		{`{"policy": "skip", "limit": -1}`, "malformed", "overlap.limit", "at least 1"},
@@ -121,11 +121,7 @@ func (s *server) wrongOverlap(overlap, code, field, want string) {
 func TestWhatIsNotAvailableYetIsRefusedByItsName(t *testing.T) {
 	s := start(t, 0, nil)
 	s.send("PUT", "/v1/jobs/a", echo).is(201)
-	for _, policy := range job.OverlapsToCome {
-		want := fmt.Sprintf("got %q, which is not available yet; want one of allow, skip, queue, queue_one, queue_latest, cancel or replace", policy)
-		s.wrongOverlap(fmt.Sprintf("%q", policy), "malformed", "overlap", want)
-		s.wrongOverlap(fmt.Sprintf(`{"policy": %q, "limit": 2}`, policy), "malformed", "overlap.policy", want)
-	}
+	s.wrongOverlap(`{"policy": "strict", "limit": 2}`, "invalid", "overlap.limit", "1 under strict")
 	for _, c := range []struct{ method, path, body, field string }{
 		{"PUT", "/v1/jobs/x", `"unique": {"for": "24h"}`, "unique"},
 		{"PUT", "/v1/jobs/x", `"order_by": ".payload.id"`, "order_by"},
@@ -180,7 +176,7 @@ func TestTheDocumentOfOverlap(t *testing.T) {
 		}
 	}
 	one := doc["PolicyOrOverlap"].OneOf
-	if len(one) != 2 || one[0].Ref != "#/components/schemas/OverlapPolicy" || one[1].Ref != "#/components/schemas/Overlap" || !slices.Equal(doc["OverlapPolicy"].Enum, []string{"allow", "skip", "queue", "queue_one", "queue_latest", "cancel", "replace"}) {
+	if len(one) != 2 || one[0].Ref != "#/components/schemas/OverlapPolicy" || one[1].Ref != "#/components/schemas/Overlap" || !slices.Equal(doc["OverlapPolicy"].Enum, []string{"allow", "skip", "queue", "queue_one", "queue_latest", "cancel", "replace", "strict"}) {
 		t.Errorf("%+v, %+v", one, doc["OverlapPolicy"])
 	}
 	object := doc["Overlap"].Properties

@@ -85,6 +85,7 @@ var statusOf = map[control.Code]int{
 	control.CodeGateExists:    http.StatusPreconditionFailed,
 	control.CodeOwnGate:       http.StatusConflict,
 	control.CodeNotWaiting:    http.StatusConflict,
+	control.CodeNotBlocking:   http.StatusConflict,
 	control.CodeStale:         http.StatusPreconditionFailed,
 	control.CodeJobExists:     http.StatusPreconditionFailed,
 	control.CodeKeyReused:     http.StatusConflict,

@@ -107,6 +107,18 @@ var reasons = map[string]reason{
 		return id
 	}, "One run is before it in line at the gate job:a, and a~", "the runs in its way",
 		func(w wire.Waiting) bool { return w.Gate == "job:a" && *w.Behind == 1 && len(w.InTheWay) == 1 }},
+	"blocked": {func(s *scene) string {
+		s.work()
+		s.job("a", strings.Replace(strings.Replace(fallible, "5", "1", 1), "{", `{"overlap": "strict", `, 1))
+		s.run("a", `{"payload": 1}`)
+		settle()
+		id := s.run("a", `{"payload": 1}`)
+		settle()
+		return id
+	}, "ended as dead: it goes on when that run is retried and succeeds, or when somebody opens the gate.", "belfry run retry a~",
+		func(w wire.Waiting) bool {
+			return w.Gate == "job:a" && *w.Behind == 0 && len(w.BlockedBy) == 1 && w.BlockedBy[0].State == "dead"
+		}},
 	"backing_off": {func(s *scene) string {
 		s.work()
 		s.job("a", fallible)

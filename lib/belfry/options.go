@@ -154,8 +154,16 @@ func ReplaceOverlap(n int) JobOption {
 	return JobOption{func(def *job.Definition) { bound(def, job.Overlap{Policy: job.OverlapReplace, Limit: n}) }}
 }
 
+// StrictOverlap lets one run of a job be in progress at once: a run that is due meanwhile is [Waiting], and starts in its turn. After a run that ended as [Failed], [Dead] or [Unknown] nobody
+// starts until that run is retried and succeeds, or somebody opens the gate of the job. Up to waiting runs may wait, 0 to 100000; the next one is [Skipped], and its Why says so.
+func StrictOverlap(waiting int) JobOption {
+	return JobOption{func(def *job.Definition) {
+		bound(def, job.Overlap{Policy: job.OverlapStrict, Limit: 1, MaxWaiting: &waiting})
+	}}
+}
+
 // OverlapKey gives each value of a text with expressions a limit and a line of its own, beside [SkipOverlap], [QueueOverlap], [QueueOneOverlap],
-// [QueueLatestOverlap], [CancelOverlap] or [ReplaceOverlap]: under "${ .payload.customer }" one run of a customer waits for another of the same customer, and for no other. The expressions are jq
+// [QueueLatestOverlap], [CancelOverlap], [ReplaceOverlap] or [StrictOverlap]: under "${ .payload.customer }" one run of a customer waits for another of the same customer, and for no other. The expressions are jq
 // over .payload, .job, .labels and .nominal_time. Where one fails, or the value is no text, number or boolean, the run is [Failed].
 func OverlapKey(key string) JobOption {
 	return JobOption{func(def *job.Definition) { def.Overlap.Key = key }}

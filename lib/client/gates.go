@@ -49,9 +49,9 @@ func (c *Client) CloseGate(ctx context.Context, name, reason string) (wire.Gate,
 	return c.gate(ctx, call{method: http.MethodPost, path: gatePath(name, "close"), body: wire.CloseRequest{Reason: reason}, repeatable: true})
 }
 
-// OpenGate opens a gate that was closed.
-func (c *Client) OpenGate(ctx context.Context, name, reason string) (wire.Gate, error) {
-	return c.gate(ctx, call{method: http.MethodPost, path: gatePath(name, "open"), body: wire.OpenRequest{Reason: reason}, repeatable: true})
+// OpenGate opens a gate that was closed, or lets the line of a job's own gate, job:NAME, go on that stands still.
+func (c *Client) OpenGate(ctx context.Context, name string, o wire.OpenRequest) (wire.Gate, error) {
+	return c.gate(ctx, call{method: http.MethodPost, path: gatePath(name, "open"), body: o, repeatable: true})
 }
 
 func (c *Client) gate(ctx context.Context, r call) (wire.Gate, error) {

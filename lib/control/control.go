@@ -65,6 +65,7 @@ const (
 	CodeGateExists    Code = "gate_exists"
 	CodeOwnGate       Code = "own_gate"            // the limit of a job is part of the job
 	CodeNotWaiting    Code = "run_not_waiting"     // nothing to release
+	CodeNotBlocking   Code = "run_not_blocking"    // no line stands still behind it
 	CodeStale         Code = "precondition_failed" // If-Match or If-None-Match did not hold
 	CodeJobExists     Code = "job_exists"
 	CodeKeyReused     Code = "idempotency_key_reused" // with another body

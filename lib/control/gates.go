@@ -23,6 +23,7 @@ type Line struct {
 	InTheWay []string     // IDs of runs that are in progress at the gate, those that were let in first; at most run.MaxInTheWay
 	Stopping int          // how many of those that are in progress were asked to stop
 	Closed   *gate.Change // where somebody has closed the gate
+	Blocked  []Blocker    // runs that ended badly, behind which the line stands still; they are among InTheWay
 }
 
 // MaxBehind is up to where the runs are counted that are before one in line; a Behind that is MaxBehind means "at least".
@@ -36,9 +37,11 @@ func (s *Service) lineOf(ctx context.Context, r run.Run) (Line, error) {
 	if err != nil {
 		return line, err
 	}
-	if line.InTheWay, line.Stopping, err = s.inProgress(ctx, g); err != nil {
+	var ended []run.Run
+	if line.InTheWay, line.Stopping, ended, err = s.inProgress(ctx, g); err != nil {
 		return line, err
 	}
+	line.Blocked = blockersOf(of, ended)
 	page, err := s.Store.Query(ctx, g.Before(gate.PlaceOf(r), MaxBehind))
 	if err != nil {
 		return line, fmt.Errorf("read the line of %s: %w", line.Gate, err)
@@ -47,29 +50,32 @@ func (s *Service) lineOf(ctx context.Context, r run.Run) (Line, error) {
 	return line, nil
 }
 
-// inProgress names the first few runs that hold places at a gate, and counts those of them that were asked to stop.
-func (s *Service) inProgress(ctx context.Context, g gate.Gate) (ids []string, stopping int, err error) {
+// inProgress names the first few runs that hold places at a gate, and counts those of them that were asked to stop. blocking are those of them that have ended badly.
+func (s *Service) inProgress(ctx context.Context, g gate.Gate) (ids []string, stopping int, blocking []run.Run, err error) {
 	for round := g.Begin(); len(ids) < run.MaxInTheWay; {
 		var some []run.Run
 		for _, id := range round.Unsure(store.MaxKeys) {
 			some = append(some, run.Run{ID: id, Tenant: g.Tenant})
 		}
 		if len(some) == 0 {
-			return ids, stopping, nil
+			return ids, stopping, blocking, nil
 		}
 		standing, err := s.Dispatch.PeekRuns(ctx, some)
 		if err != nil {
-			return nil, 0, fmt.Errorf("read the runs at gate %s: %w", g.ID(), err)
+			return nil, 0, nil, fmt.Errorf("read the runs at gate %s: %w", g.ID(), err)
 		}
 		round.Learn(standing)
-		ids, stopping = nil, round.Stopping()
+		if err := s.Dispatch.Settle(round); err != nil {
+			return nil, 0, nil, err
+		}
+		ids, stopping, blocking = nil, round.Stopping(), round.Blockers()
 		for _, e := range round.Gate().Entries {
 			if len(ids) < run.MaxInTheWay {
 				ids = append(ids, g.Run(e).String())
 			}
 		}
 	}
-	return ids, stopping, nil
+	return ids, stopping, blocking, nil
 }
 
 // Gate is how a gate stands: one that has a name of its own, or the own gate of a job. Where the job has one for each value of a key, it is all of them together.
@@ -83,6 +89,10 @@ type Gate struct {
 
 	MoreWaiting   bool // at least Waiting wait: it has more values than were read, and more places in their lines
 	waitingForAll int  // of them at the gate of all runs, and of no value
+
+	// Blocked are, of the own gate of a strict job, the runs that ended badly and behind which a line stands still, at most MaxKeyGates. LetGo is who has let one go on last.
+	Blocked []Blocker
+	LetGo   gate.LetGo
 
 	// Keys are, where runs pass it by a key, the values at which runs are in progress or wait, by their keys, at most MaxKeyGates. A run at a value that
 	// was not looked at counts nowhere: values are kept for long after their last run has ended.
@@ -392,11 +402,17 @@ func (g *Gate) count(round *gate.Round) {
 	if key != "" && round.LeaveUnsure() {
 		g.More = true
 	}
-	one := KeyGate{gate.ShownKey(key), round.Held(), round.Waiting()}
+	round.Settle(g.Job.Def.Overlap.StrictSince())
+	blocked := blockersOf(round.ID(), round.Blockers())
+	g.Blocked = append(g.Blocked, blocked[:min(len(blocked), MaxKeyGates-len(g.Blocked))]...)
+	if let := round.Gate().LetGo; let.Change.At > g.LetGo.Change.At {
+		g.LetGo = let
+	}
+	one := KeyGate{gate.ShownKey(key), round.Held() - len(blocked), round.Waiting()}
 	if key == "" {
 		g.waitingForAll = one.Waiting
 	}
-	g.InProgress, g.Units, g.Waiting = g.InProgress+one.InProgress, g.Units+round.Units(), g.Waiting+one.Waiting
+	g.InProgress, g.Units, g.Waiting = g.InProgress+one.InProgress, g.Units+round.Units()-len(blocked), g.Waiting+one.Waiting
 	switch {
 	case key == "" || one.InProgress+one.Waiting == 0:
 	case len(g.Keys) == MaxKeyGates:

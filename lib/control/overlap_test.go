@@ -89,7 +89,7 @@ func TestG1_AnOpeningAheadOfItsTimeHasANumber(t *testing.T) {
 
 func TestOverlapIsCheckedWithTheJob(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
-		def := job.Definition{Target: g.put("acme", "a", unbounded).Def.Target, Overlap: job.Overlap{Policy: "strict"}}
+		def := job.Definition{Target: g.put("acme", "a", unbounded).Def.Target, Overlap: job.Overlap{Policy: "strictly"}}
 		_, _, err := g.Put(t.Context(), "acme", "a", def, control.Match{})
 		if all := invalid.All(err); len(all) != 1 || all[0].Field != "overlap.policy" {
 			t.Errorf("refused with %v", err)

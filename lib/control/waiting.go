@@ -21,7 +21,7 @@ type Waiting struct {
 	Text  string    // a sentence for people
 	Until time.Time // when it ends by itself at the earliest, or is looked at again; zero where nobody can tell
 	Who   string    // who or what can end it, for people; "" for time alone
-	Line  *Line     // of WaitGate: how it stands in line
+	Line  *Line     // of WaitGate and WaitBlocked: how it stands in line
 	Steps []string  // of WaitSteps of a step: the paths of those that have to end, in the order of the workflow
 
 	Queue string    // of WaitClaimedAhead, WaitQueued and WaitNoWorker: where it waits
@@ -50,6 +50,7 @@ const (
 	WaitQueued       WaitCode = "queued"        // it may start, and a worker is to take it
 	WaitCancelling   WaitCode = "cancelling"    // its worker has still to hear of the cancel
 	WaitGate         WaitCode = "gate"          // it waits in line until others have ended
+	WaitBlocked      WaitCode = "blocked"       // it waits in a line that stands still behind a run which ended badly
 	WaitRunning      WaitCode = "running"       // an attempt is under way
 	WaitSteps        WaitCode = "steps"         // steps of the workflow have not ended
 	WaitNotReleased  WaitCode = "not_released"  // of a step: its rule lets it run, and whoever saw to that is to put it in its queue
@@ -358,6 +359,10 @@ func (s Standing) whyInLine() Waiting {
 	}
 	who := "the runs in its way"
 	switch n := len(l.InTheWay); {
+	case len(l.Blocked) > 0:
+		b := l.Blocked[0]
+		text += fmt.Sprintf(". The line stands still since %s, when %s ended as %s: it goes on when that run is retried and succeeds, or when somebody opens the gate", time.UnixMilli(b.Since).UTC().Format(time.RFC3339), b.Run, b.State)
+		who = fmt.Sprintf("belfry run retry %s, or belfry gate open %s --run %s", b.Run, l.Gate, b.Run)
 	case n == 0:
 		if who = ""; !s.Paused && l.Closed == nil {
 			text += ". Nobody is in progress there: the next check lets it in as far as there is room, or the next run that joins"
@@ -393,7 +398,11 @@ func (s Standing) whyInLine() Waiting {
 			text += " (" + reason + ")"
 		}
 	}
-	return Waiting{Code: WaitGate, Text: text + ".", Who: who, Line: l}
+	code := WaitGate
+	if len(l.Blocked) > 0 {
+		code = WaitBlocked
+	}
+	return Waiting{Code: code, Text: text + ".", Who: who, Line: l}
 }
 
 // whyHeading tells what the run of a workflow waits for.

@@ -192,6 +192,9 @@ func (l *letting) leave(ctx context.Context) error {
 		l.round.Settle(l.strict())
 		l.changed = l.changed || l.round.Held() != before
 	}
+	if len(l.round.Blockers()) > 0 {
+		l.Metrics.GateBlocked.Inc(l.Metrics.Gate(l.calling.at.Series(), gate.OwnSeries(l.job.Def.Labels)))
+	}
 	if len(left) == 0 {
 		return nil
 	}

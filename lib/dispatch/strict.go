@@ -28,6 +28,12 @@ func (d *Dispatcher) settle(round *gate.Round) (changed bool, err error) {
 	return round.Settle(strict), nil
 }
 
+// Settle is settle for those who look at a gate.
+func (d *Dispatcher) Settle(round *gate.Round) error {
+	_, err := d.settle(round)
+	return err
+}
+
 // strictSince reads since when a job is strict, 0 for one that is not, or that was deleted.
 func (d *Dispatcher) strictSince(ctx context.Context, tenant, name string) (int64, error) {
 	jobs, err := d.Book.Jobs(ctx, tenant, name)
@@ -108,7 +114,12 @@ func (d *Dispatcher) GoOn(ctx context.Context, at gate.ID, of run.ID, by, reason
 		if err != nil {
 			return err
 		}
-		if let = round.Blockers(); len(let) == 0 {
+		let = round.Blockers()
+		switch went := of != (run.ID{}) && slices.Contains(round.Gate().LetGo.Runs, of.String()); {
+		case went && !slices.ContainsFunc(let, func(r run.Run) bool { return r.ID == of }): // the answer to an earlier one was lost
+			let = nil
+			return nil
+		case len(let) == 0:
 			return ErrNotStanding
 		}
 		if of != (run.ID{}) && !slices.ContainsFunc(let, func(r run.Run) bool { return r.ID == of }) {
@@ -124,6 +135,7 @@ func (d *Dispatcher) GoOn(ctx context.Context, at gate.ID, of run.ID, by, reason
 	if err != nil {
 		return let, err
 	}
+	// Durable now, here or by an earlier one that may have died: so it lets in whatever it has found.
 	if err := d.LetIn(ctx, at); err != nil {
 		d.Log.WarnContext(ctx, "a line that somebody has let go on is left to the checks of those that wait", "gate", at.String(), "error", err)
 	}

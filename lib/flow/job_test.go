@@ -22,7 +22,7 @@ func TestJobsWithAWorkflow(t *testing.T) {
 		"schedule: {every: 5}\n" + steps:                           {`schedule: want what a job takes there: got "5", want a duration such as "90s", "5m", "1h30m" or "30d", in quotes`},
 		"schedule: {corn: x}\n" + steps:                            {`schedule: want what a job takes there: unknown field "corn"`},
 		"overlap: queue\n" + steps:                                 nil,
-		"overlap: strict\n" + steps:                                {`overlap.policy: got "strict", want allow, skip, queue, queue_one, queue_latest, cancel or replace; this one is not available yet`},
+		"overlap: {policy: strict, limit: 2}\n" + steps:            {`overlap.limit: got "2", want 1 under strict, or the field left out: one run follows the other`},
 		"target: {workflow: {steps: {a: {needs: [b], pass: {}}}}}": {`target.workflow.steps.a.needs[0]: got "b", want the name of a step in the same scope, which are a`},
 		"name: a b\nlabels: {team: 5}\ncatch_up: all\npaused: 1\nretention: 5\n" + steps: {
 			`name: got "a b", want 1 to 128 letters, digits, dots, underscores or hyphens, beginning with a letter or digit`,

@@ -42,6 +42,7 @@ type Registry struct {
 	GateLetIn   *Counter   // gate; see Gate
 	GateSkipped *Counter   // gate; see Gate
 	GateGaveWay *Counter   // gate; see Gate
+	GateBlocked *Counter   // gate; see Gate
 	GateWait    *Histogram // gate; see Gate
 
 	// As the process saw them last, of the gates that have series of their own: gate.
@@ -135,6 +136,7 @@ func New() *Registry {
 	r.GateLetIn = r.counter("belfry_gate_let_in_total", "Runs that were let in at a gate, which were then in progress there.", gates)
 	r.GateSkipped = r.counter("belfry_gate_skipped_total", "Runs that were skipped at a gate, because as many were in progress or waited as it allows, or it was closed and as many waited.", gates)
 	r.GateGaveWay = r.counter("belfry_gate_gave_way_total", "Runs in progress at a gate that were ended for a later one, or asked to stop.", gates)
+	r.GateBlocked = r.counter("belfry_gate_blocked_total", "How often a line with runs in it was found to stand still behind a run that ended badly: when that ends, when a run joins, and at least every 16 minutes by checks.", gates)
 	r.GateWait = r.histogram("belfry_gate_wait_seconds", "How long runs have waited in line at a gate that were let in.",
 		[]time.Duration{
 			100 * time.Millisecond, time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute,
@@ -143,7 +145,7 @@ func New() *Registry {
 	own := Label{Name: "gate", Met: &r.gates}
 	r.GateWaiting = r.gauge("belfry_gate_waiting", "Runs that wait in line at a gate, as this process saw it last.", own)
 	r.GateInProgress = r.gauge("belfry_gate_in_progress", "Runs that are in progress at a gate, as this process saw it last.", own)
-	for _, f := range []*Family{&r.GateLetIn.family, &r.GateSkipped.family, &r.GateGaveWay.family, &r.GateWait.family, &r.GateWaiting.family, &r.GateInProgress.family} {
+	for _, f := range []*Family{&r.GateLetIn.family, &r.GateSkipped.family, &r.GateGaveWay.family, &r.GateBlocked.family, &r.GateWait.family, &r.GateWaiting.family, &r.GateInProgress.family} {
 		f.Detail = true
 	}
 	// The label is not "job": under that name Prometheus has whom it asked.

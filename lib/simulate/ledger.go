@@ -243,8 +243,9 @@ func (l *ledger) countUnits(at store.Key) {
 			a.entered = append(a.entered, at)
 		}
 	}
-	l.total[g.Name] += round.Units() - l.taken[at]
-	l.taken[at] = round.Units()
+	units := round.Units() - len(round.Blockers()) // which have ended, though nobody is let in for them
+	l.total[g.Name] += units - l.taken[at]
+	l.taken[at] = units
 }
 
 // inProgress has looked at all runs that have places at a gate. It is nil where the gate cannot be read.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/run"
 )
@@ -110,7 +111,11 @@ func (p *player) do(ctx context.Context, l Line) error {
 	case Close:
 		_, err = p.control.CloseGate(ctx, tenant, l.Gate, "", l.Reason, control.Match{})
 	case Open:
-		_, err = p.control.OpenGate(ctx, tenant, l.Gate, "", "", control.Match{})
+		if _, own := gate.OwnOf(l.Gate); own {
+			_, err = p.control.OpenLine(ctx, tenant, l.Gate, "", control.Opening{}, control.Match{})
+		} else {
+			_, err = p.control.OpenGate(ctx, tenant, l.Gate, "", "", control.Match{})
+		}
 	case Redrive:
 		return p.many(l, func(b control.Bulk) (control.Outcome, error) {
 			return p.control.Redrive(ctx, tenant, control.DeadFilter{Job: l.Job}, b)

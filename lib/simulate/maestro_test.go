@@ -47,6 +47,8 @@ func (s maestroStrategy) overlap() map[string]any {
 		o["policy"] = "skip"
 	case "SERIAL_LATEST_ONLY":
 		o["policy"] = "queue_latest"
+	case "STRICT_SEQUENTIAL":
+		o["policy"] = "strict"
 	case "LAST_ONLY":
 		o["policy"] = "replace"
 	case "PARALLEL":
@@ -191,6 +193,8 @@ func (row peerRow) dequeued(t *testing.T) (got, want string) {
 			switch there.State {
 			case "SUCCEEDED":
 				outcomes = append(outcomes, map[string]any{"takes": "1s"})
+			case "FAILED":
+				outcomes = append(outcomes, map[string]any{"fails": "no"})
 			case "queued":
 				queued = append(queued, name)
 			}
@@ -233,7 +237,7 @@ func TestMaestroRunStrategies(t *testing.T) {
 			of = row.Value
 		}
 		if readAs[maestroStrategy](t, of).overlap() == nil {
-			not[row.ID] = "this policy is not built yet"
+			not[row.ID] = "there is no such policy"
 		}
 	}
 	otherwise := map[string]string{

@@ -135,7 +135,7 @@ func TestMistakesAreNamedByLineAndField(t *testing.T) {
 		"a job's timeout":           {"start: 2026-01-05T00:00:00Z\njobs: {a: {target: {handler: {name: x}}, timeout: 25h}}", "line 2: jobs.a.timeout: got"},
 		"a job's timeout of 0":      {"start: 2026-01-05T00:00:00Z\njobs: {a: {target: {handler: {name: x}}, timeout: 0s}}", "line 2: jobs.a.timeout: got \"0s\", want more than 0s"},
 		"a job's timeout, bare":     {"start: 2026-01-05T00:00:00Z\njobs: {a: {target: {handler: {name: x}}, timeout: 30}}", "line 2: jobs.a.timeout: got 30, want a duration"},
-		"a job's policy":            {"start: 2026-01-05T00:00:00Z\njobs: {a: {target: {handler: {name: x}}, overlap: strict}}", "line 2: jobs.a.overlap.policy: got \"strict\", want allow, skip, queue, queue_one, queue_latest, cancel or replace; this one is not available yet"},
+		"a job's policy":            {"start: 2026-01-05T00:00:00Z\njobs: {a: {target: {handler: {name: x}}, overlap: strictly}}", "line 2: jobs.a.overlap.policy: got \"strictly\", want allow, skip, queue, queue_one, queue_latest, cancel, replace or strict"},
 		"a job's limit":             {"start: 2026-01-05T00:00:00Z\njobs: {a: {target: {handler: {name: x}}, overlap: {policy: skip, limt: 2}}}", `line 2: jobs.a.overlap.limt: unknown field; did you mean "limit"?`},
 		"a job's mode":              {"start: 2026-01-05T00:00:00Z\njobs: {a: {target: {handler: {name: x}}, catch_up: {mode: al}}}", "line 2: jobs.a.catch_up.mode: got \"al\", want one, all or none"},
 		"a job's name":              {"start: 2026-01-05T00:00:00Z\njobs: {\"a b\": {target: {handler: {name: x}}}}", "line 2: jobs.a b: got \"a b\", want 1 to 128 letters"},

@@ -48,7 +48,7 @@ func (d GateDefinition) Called(name string) error {
 type Gate struct {
 	Name       string `json:"name" example:"job:daily-report" doc:"job:NAME is a job's own"`
 	Job        string `json:"job,omitempty" doc:"of a job's own gate: the job"`
-	Policy     string `json:"policy,omitempty" enum:"allow,skip,queue,queue_one,queue_latest,cancel,replace" doc:"of a job's own gate: what becomes of a run that finds no room, as the job says it"`
+	Policy     string `json:"policy,omitempty" enum:"allow,skip,queue,queue_one,queue_latest,cancel,replace,strict" doc:"of a job's own gate: what becomes of a run that finds no room, as the job says it"`
 	Limit      int    `json:"limit" doc:"how many units may be in progress at once; at a job's own gate each run is one"`
 	MaxWaiting *int   `json:"max_waiting,omitempty" doc:"how many may wait before the next is skipped; none where any number may"`
 	Order      string `json:"order,omitempty" enum:"priority,fifo" doc:"of a gate that has a name of its own: who is let in first"`
@@ -65,8 +65,10 @@ type Gate struct {
 
 	Paused bool `json:"paused,omitempty" doc:"its job is paused: only runs with ignore_pause are let in"`
 
+	BlockedBy []BlockedBy `json:"blocked_by,omitempty" maxItems:"20" doc:"of the own gate of a job under overlap strict: the runs that ended badly and behind which its line stands still, one for each value of a key, at most 20. Nobody is let in until that run is retried and succeeds, or somebody opens the gate"`
+
 	Closed     *GateClosure `json:"closed,omitempty" doc:"somebody has closed it: nobody is let in until it is opened"`
-	Opened     *GateOpened  `json:"opened,omitempty" doc:"of a gate that was closed and is open: who opened it last"`
+	Opened     *GateOpened  `json:"opened,omitempty" doc:"of a gate that was closed and is open: who opened it last; of the own gate of a job: who has let its line go on last that stood still"`
 	Generation int64        `json:"generation,omitempty" doc:"of a gate that has a name of its own: version of its definition and of whether it is closed; it only grows"`
 	ETag       string       `json:"etag,omitempty" doc:"of the same, for If-Match"`
 	CreatedAt  time.Time    `json:"created_at,omitzero" doc:"when the gate was made"`
@@ -85,6 +87,7 @@ type GateOpened struct {
 	At     time.Time `json:"at" doc:"when it was opened"`
 	Reason string    `json:"reason,omitempty" doc:"what was said"`
 	By     string    `json:"by,omitempty" example:"on-call (0123456789abcdef)" doc:"as of closed"`
+	Runs   []string  `json:"runs,omitempty" maxItems:"10" doc:"of the own gate of a job: IDs of the runs behind which the line stood still"`
 }
 
 // CloseRequest closes a gate.
@@ -92,8 +95,11 @@ type CloseRequest struct {
 	Reason string `json:"reason,omitempty" maxLength:"256" doc:"for people, of at most 256 bytes"`
 }
 
-// OpenRequest opens a gate.
+// OpenRequest opens a gate that was closed, or lets the line of a job's own gate go on that stands still.
 type OpenRequest struct {
+	Run string `json:"run,omitempty" minLength:"11" maxLength:"152" example:"daily-report~0mi4lf3k0" doc:"of the own gate of a job: only if its line stands still behind this run"`
+	Key string `json:"key,omitempty" minLength:"1" maxLength:"8192" example:"acme" doc:"of the own gate of a job that has a line for each value of a key: the value; needed without run"`
+
 	Reason string `json:"reason,omitempty" maxLength:"256" doc:"for people, of at most 256 bytes"`
 }
 

@@ -85,21 +85,31 @@ type CallbackOf struct {
 
 // Waiting is a reason why a run, or a step of one, does not go on.
 type Waiting struct {
-	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,tick_behind,expired,claimed_ahead,paced,backing_off,no_worker,queued,gate,cancelling,running,steps,not_released,lease_over,suspended,unreadable" doc:"stable; docs/run.md says what each means"`
+	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,tick_behind,expired,claimed_ahead,paced,backing_off,no_worker,queued,gate,blocked,cancelling,running,steps,not_released,lease_over,suspended,unreadable" doc:"stable; docs/run.md says what each means"`
 	Text  string    `json:"text" doc:"a sentence for people"`
 	Until time.Time `json:"until,omitzero" doc:"until when at least; of a running attempt, when its lease is over unless it is renewed"`
 	Who   string    `json:"who,omitempty" doc:"who or what can end it, for people; none where time alone does"`
 
-	Gate     string    `json:"gate,omitempty" example:"job:daily-report" doc:"of code gate: in whose line it waits; job:NAME is the job's own limit"`
-	Key      string    `json:"key,omitempty" example:"acme" doc:"of code gate, where the run passes the gate by a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
-	Since    time.Time `json:"since,omitzero" doc:"of code gate: since when it waits; of code lease_over: since when the lease is over"`
-	Behind   *int      `json:"behind,omitempty" doc:"of code gate: how many runs are before it in line; 1000 means at least so many. Of code queued: about how many others are ready in its priority or a higher one; left out for none, and where the server does not see it"`
-	InTheWay []string  `json:"in_the_way,omitempty" maxItems:"10" doc:"of code gate: IDs of runs that are in progress there, at most 10"`
+	Gate     string    `json:"gate,omitempty" example:"job:daily-report" doc:"of codes gate and blocked: in whose line it waits; job:NAME is the job's own limit"`
+	Key      string    `json:"key,omitempty" example:"acme" doc:"of codes gate and blocked, where the run passes the gate by a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
+	Since    time.Time `json:"since,omitzero" doc:"of codes gate and blocked: since when it waits; of code lease_over: since when the lease is over"`
+	Behind   *int      `json:"behind,omitempty" doc:"of codes gate and blocked: how many runs are before it in line; 1000 means at least so many. Of code queued: about how many others are ready in its priority or a higher one; left out for none, and where the server does not see it"`
+	InTheWay []string  `json:"in_the_way,omitempty" maxItems:"10" doc:"of codes gate and blocked: IDs of runs that are in progress there, or hold up the line, at most 10"`
+
+	BlockedBy []BlockedBy `json:"blocked_by,omitempty" maxItems:"20" doc:"of code blocked: the runs that ended badly and behind which the line stands still"`
 
 	Steps []string  `json:"steps,omitempty" maxItems:"300" example:"[\"extract\", \"parts/index\"]" doc:"of code steps, of a step alone: the paths of the steps that it waits for, in the order of the workflow"`
 	Queue string    `json:"queue,omitempty" example:"default" doc:"of codes claimed_ahead, queued and no_worker: where it waits"`
 	Need  string    `json:"need,omitempty" example:"handler resize" doc:"of code no_worker: what no worker of the queue offers; none where no worker serves it"`
 	Ticks time.Time `json:"ticks,omitzero" doc:"of code tick_behind: up to where the ticks have come"`
+}
+
+// BlockedBy is a run that ended badly under overlap strict, and behind which a line stands still until it is retried and succeeds, or somebody opens the gate.
+type BlockedBy struct {
+	Run   string    `json:"run" example:"daily-report~0mi4lf3k0" doc:"ID of the run"`
+	Key   string    `json:"key,omitempty" example:"acme" doc:"where the job has a line for each value of a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
+	State string    `json:"state" enum:"failed,dead,unknown" doc:"how it ended"`
+	Since time.Time `json:"since" doc:"when it ended"`
 }
 
 // Attempt is one try of a run.

@@ -1,0 +1,97 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+)
+
+// Blocker is a run that ended badly, and behind which a line stands still.
+type Blocker struct {
+	Run   string
+	Key   string // as gate.ShownKey shows it, where the job has a gate for each value of a key
+	State run.State
+	Since int64 // when it ended, Unix ms
+}
+
+func blockersOf(of gate.ID, ended []run.Run) (all []Blocker) {
+	for _, r := range ended {
+		all = append(all, Blocker{Run: r.ID.String(), Key: gate.ShownKey(of.Key), State: r.State, Since: r.Ended})
+	}
+	return all
+}
+
+// Opening says which line of a job is to go on.
+type Opening struct {
+	Run    string // the ID of the run behind which it stands still, "" for whichever that is
+	Key    string // where the job has a line for each value of a key: the value, as that or as gate.ShownKey shows it
+	Reason string
+}
+
+// OpenLine lets the line of a job's own gate go on that stands still behind a run which ended badly: whoever is next is let in. by and the reason are kept with the gate. Where no line
+// stands still, it changes nothing. One that names a run does so only where it is that one; a repeated one is answered as the first. match is as of Pause, and holds of "*" alone.
+func (s *Service) OpenLine(ctx context.Context, tenant, name, by string, o Opening, match Match) (Gate, error) {
+	if err := gateReason(o.Reason); err != nil {
+		return Gate{}, err
+	}
+	of, _ := gate.OwnOf(name)
+	j, err := s.jobOfGate(ctx, tenant, name, of)
+	if err != nil {
+		return Gate{}, err
+	}
+	if j.Def.Overlap.Policy != job.OverlapStrict {
+		return Gate{}, refuse(CodeOwnGate, "%s is the own gate of a job that is not strict, so its line never stands still: to keep its runs out, pause that job", name)
+	}
+	if err := match.holds("gate "+name, "", true, CodeGateExists); err != nil {
+		return Gate{}, err
+	}
+	at, id, err := s.lineToOpen(ctx, j, o)
+	if err != nil {
+		return Gate{}, err
+	}
+	blocked, err := s.Dispatch.GoOn(ctx, at, id, by, o.Reason)
+	switch {
+	case errors.Is(err, dispatch.ErrNotBlocking):
+		return Gate{}, refuse(CodeNotBlocking, "the line of %s stands still behind %s, and not behind %s", at, blocked[0].ID, id)
+	case errors.Is(err, dispatch.ErrNotStanding) && o.Run != "":
+		return Gate{}, refuse(CodeNotBlocking, "the line of %s does not stand still behind %s, nor behind another run", at, id)
+	case err != nil && !errors.Is(err, dispatch.ErrNotStanding):
+		return Gate{}, err
+	case err == nil && len(blocked) > 0:
+		s.Log.InfoContext(ctx, "a line goes on that stood still", "tenant", tenant, "gate", at.String(), "run", blocked[0].ID.String(), "by", by, "reason", o.Reason)
+	}
+	return s.Gate(ctx, tenant, name)
+}
+
+// lineToOpen finds the line that is meant, and the run that was named.
+func (s *Service) lineToOpen(ctx context.Context, j job.Job, o Opening) (at gate.ID, id run.ID, err error) {
+	at = gate.Own(j.Tenant, j.Name)
+	if o.Key != "" {
+		at.Key = gate.KeyAsked(o.Key)
+	}
+	if o.Run == "" {
+		if o.Key == "" && j.Def.Overlap.Key != "" {
+			err = invalid.Missing("key", fmt.Sprintf("a value of %s, or run with the ID of a run: the job has a line for each value", j.Def.Overlap.Key))
+		}
+		return at, id, err
+	}
+	if id, err = run.ParseID(o.Run); err != nil || id.Job != j.Name || id.IsStep() {
+		return at, id, invalid.Field("run", o.Run, "the ID of a run of the job "+j.Name)
+	}
+	r, err := s.Run(ctx, j.Tenant, id)
+	if err != nil || o.Key != "" {
+		return at, id, err
+	}
+	if !r.Placed { // its record does not say at which gate it was
+		if e, err := s.Dispatch.EditionOf(ctx, r); err == nil {
+			r = s.Dispatch.MayHold(ctx, r, e)
+		}
+	}
+	return gate.OwnGate(r), id, nil
+}

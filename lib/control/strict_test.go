@@ -1,0 +1,264 @@
+package control_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+)
+
+func strict(d *job.Definition) {
+	d.Retention, d.Overlap = 0, job.Overlap{Policy: job.OverlapStrict}
+}
+
+// comes has a run enter the gate of its job, as its worker does before it starts.
+func (g *rig) comes(r run.Run) dispatch.Entrance {
+	g.t.Helper()
+	standing, err := g.Run(g.t.Context(), r.Tenant, r.ID)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	e, err := g.Dispatch.Book.Edition(g.t.Context(), r.Tenant, r.ID.Job, standing.Generation)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	keyed, ok, err := g.Dispatch.Keyed(g.t.Context(), standing, e)
+	if err != nil || !ok {
+		g.t.Fatal(ok, err)
+	}
+	came, err := g.Dispatch.Enter(g.t.Context(), keyed, keyed.ID.Nominal, e.Def)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if came == dispatch.Passed {
+		g.write(r, func(r run.Run, now int64) run.Run {
+			r = r.Start("w", now, time.Minute)
+			r.Placed, r.GateKey = true, keyed.GateKey
+			return r
+		})
+	}
+	return came
+}
+
+// ends ends a run that has started, and tells its gate.
+func (g *rig) ends(r run.Run, well bool) run.Run {
+	g.t.Helper()
+	ended := g.write(r, func(r run.Run, now int64) run.Run {
+		if well {
+			return r.Succeed(now, run.Ref{}, "", limits)
+		}
+		return r.Fail(now, run.Failure{Error: "no"}, limits)
+	})
+	if err := g.Dispatch.Left(g.t.Context(), ended); err != nil {
+		g.t.Fatal(err)
+	}
+	return ended
+}
+
+func (g *rig) state(r run.Run) run.State {
+	g.t.Helper()
+	standing, err := g.Run(g.t.Context(), r.Tenant, r.ID)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return standing.Stage()
+}
+
+// stuck makes a strict job whose first run died, and behind which another waits.
+func (g *rig) stuck(change ...func(*job.Definition)) (first, second run.Run) {
+	g.t.Helper()
+	g.put("acme", "a", append([]func(*job.Definition){strict}, change...)...)
+	first, second = g.trigger("acme", "a", control.Request{}), g.trigger("acme", "a", control.Request{})
+	if came := g.comes(first); came != dispatch.Passed {
+		g.t.Fatal(came)
+	}
+	if came := g.comes(second); came != dispatch.Joined {
+		g.t.Fatal(came)
+	}
+	return g.ends(first, false), second
+}
+
+// A line stands still, and everything that shows it says behind which run and what to do.
+func TestG9_ALineThatStandsStillSaysSo(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		first, second := g.stuck()
+		shown, err := g.Gate(t.Context(), "acme", "job:a")
+		want := control.Blocker{Run: first.ID.String(), State: run.Dead, Since: first.Ended}
+		if err != nil || shown.InProgress != 0 || shown.Units != 0 || shown.Waiting != 1 || !slices.Equal(shown.Blocked, []control.Blocker{want}) {
+			t.Errorf("the gate is %+v, %v", shown, err)
+		}
+		waits, err := g.Run(t.Context(), "acme", second.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := g.Standing(t.Context(), waits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		why := st.Why()
+		if len(why) != 1 || why[0].Code != control.WaitBlocked || !strings.Contains(why[0].Text, "stands still") || !strings.Contains(why[0].Text, first.ID.String()+" ended as dead") ||
+			!strings.Contains(why[0].Who, "belfry gate open job:a --run "+first.ID.String()) || !slices.Equal(why[0].Line.Blocked, []control.Blocker{want}) {
+			t.Errorf("it waits since %+v", why)
+		}
+	})
+}
+
+// A retry, or a redrive, holds its place in front of those that wait, through pause and resume and an edit that leaves the job strict. Its success lets the line go on.
+func TestG3_TheRetryOfARunThatHoldsUpALine(t *testing.T) {
+	for name, again := range map[string]func(*rig, run.Run) error{
+		"retry": func(g *rig, r run.Run) error {
+			_, err := g.Retry(g.t.Context(), "acme", r.ID, false, time.Time{})
+			return err
+		},
+		"redrive": func(g *rig, r run.Run) error {
+			out, err := g.Redrive(g.t.Context(), "acme", control.DeadFilter{Job: "a"}, control.Bulk{Max: 10})
+			if err == nil && out.Count != 1 {
+				err = errors.New("nothing was redriven")
+			}
+			return err
+		},
+	} {
+		for change, edit := range map[string]func(*rig){
+			"as it was": func(*rig) {},
+			"a longer line": func(g *rig) {
+				g.put("acme", "a", strict, func(d *job.Definition) { most := 5; d.Overlap.MaxWaiting = &most })
+			},
+			"paused and resumed": func(g *rig) { g.pauseAndResume() },
+		} {
+			t.Run(name+", "+change, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, g *rig) {
+					first, second := g.stuck()
+					edit(g)
+					g.standsBehind(second)
+					if err := again(g, first); err != nil {
+						t.Fatal(err)
+					}
+					edit(g)
+					third := g.trigger("acme", "a", control.Request{})
+					if came := g.comes(third); came != dispatch.Joined {
+						t.Errorf("a later one comes to %d", came)
+					}
+					g.standsBehind(second)
+					if came := g.comes(first); came != dispatch.Passed {
+						t.Errorf("the retry comes to %d", came)
+					}
+					g.ends(first, true)
+					if is := g.state(second); is != run.Queued {
+						t.Errorf("behind its success the second is %s", is)
+					}
+				})
+			})
+		}
+	}
+}
+
+// standsBehind holds that a run waits, also where an edit has taken its claim, so that it enters anew.
+func (g *rig) standsBehind(r run.Run) {
+	g.t.Helper()
+	if g.state(r) == run.Queued {
+		g.comes(r)
+	}
+	if is := g.state(r); is != run.Waiting {
+		g.t.Errorf("it is %s, and is to wait", is)
+	}
+}
+
+func (g *rig) pauseAndResume() {
+	g.t.Helper()
+	if _, err := g.Pause(g.t.Context(), "acme", "a", "", control.Match{}); err != nil {
+		g.t.Fatal(err)
+	}
+	if _, err := g.Resume(g.t.Context(), "acme", "a", control.Match{}); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// An edit away from strict lets the line go on, and a later one back to it holds for who is let in behind that. A delete ends those that wait.
+func TestG2_EditsOfAStrictJob(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		_, second := g.stuck()
+		since := g.put("acme", "a", strict).Def.Overlap.Since
+		if since == 0 {
+			t.Error("nothing says since when the job is strict")
+		}
+		g.put("acme", "a", func(d *job.Definition) { d.Retention, d.Overlap = 0, job.Overlap{Policy: job.OverlapQueue} })
+		if is := g.state(second); is != run.Queued {
+			t.Errorf("the second is %s", is)
+		}
+		if j := g.put("acme", "a", strict); j.Def.Overlap.Since <= since || j.Def.Overlap.Since != j.Generation {
+			t.Errorf("strict anew since %d, generation %d", j.Def.Overlap.Since, j.Generation)
+		}
+	})
+	inBubble(t, func(t *testing.T, g *rig) {
+		_, second := g.stuck()
+		if err := g.Delete(t.Context(), "acme", "a", control.Match{}); err != nil {
+			t.Fatal(err)
+		}
+		if is := g.state(second); is != run.Cancelled {
+			t.Errorf("the second is %s", is)
+		}
+		g.put("acme", "a", strict)
+		if came := g.comes(g.trigger("acme", "a", control.Request{})); came != dispatch.Passed {
+			t.Errorf("a run of the job that was made anew comes to %d", came)
+		}
+	})
+}
+
+// Whoever opens the gate lets the line go on: of the run that was meant alone, at the value that was meant.
+func TestG2_OpeningALine(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		first, second := g.stuck()
+		open := func(name string, o control.Opening) (control.Gate, error) {
+			return g.OpenLine(t.Context(), "acme", name, "on-call", o, control.Match{})
+		}
+		_, err := open("job:a", control.Opening{Run: second.ID.String()})
+		refused(t, err, control.CodeNotBlocking)
+		if !strings.Contains(err.Error(), first.ID.String()) {
+			t.Errorf("it does not name the run that blocks: %v", err)
+		}
+		_, err = open("job:a", control.Opening{Run: "b~0mwqktqeg"})
+		if all := invalid.All(err); len(all) != 1 || all[0].Field != "run" {
+			t.Errorf("for a run of another job: %v", err)
+		}
+		_, err = open("job:never-was", control.Opening{})
+		refused(t, err, control.CodeGateNotFound)
+		for range 2 { // the answer to the first may be lost
+			shown, err := open("job:a", control.Opening{Run: first.ID.String(), Reason: "made up by hand"})
+			if err != nil || len(shown.Blocked) != 0 || shown.Waiting != 0 || shown.LetGo.Change.By != "on-call" || shown.LetGo.Change.Reason != "made up by hand" || !slices.Equal(shown.LetGo.Runs, []string{first.ID.String()}) {
+				t.Errorf("opened as %+v, %v", shown, err)
+			}
+		}
+		if is := g.state(second); is != run.Queued {
+			t.Errorf("the second is %s", is)
+		}
+		if _, err := open("job:a", control.Opening{}); err != nil {
+			t.Errorf("where no line stands still: %v", err)
+		}
+		g.put("acme", "free", unbounded)
+		_, err = open("job:free", control.Opening{})
+		refused(t, err, control.CodeOwnGate)
+	})
+	inBubble(t, func(t *testing.T, g *rig) {
+		first, second := g.stuck(func(d *job.Definition) { d.Overlap.Key, d.Payload = "${ .payload }", []byte(`"acme"`) })
+		_, err := g.OpenLine(t.Context(), "acme", "job:a", "", control.Opening{}, control.Match{})
+		if all := invalid.All(err); len(all) != 1 || all[0].Field != "key" {
+			t.Errorf("without a value: %v", err)
+		}
+		if shown, err := g.OpenLine(t.Context(), "acme", "job:a", "", control.Opening{Key: "other"}, control.Match{}); err != nil || len(shown.Blocked) != 1 || shown.Blocked[0].Key != "acme" {
+			t.Errorf("for another value: %+v, %v", shown, err)
+		}
+		if shown, err := g.OpenLine(t.Context(), "acme", "job:a", "", control.Opening{Run: first.ID.String()}, control.Match{}); err != nil || len(shown.Blocked) != 0 {
+			t.Errorf("by the run: %+v, %v", shown, err)
+		}
+		if is := g.state(second); is != run.Queued {
+			t.Errorf("the second is %s", is)
+		}
+	})
+}
