@@ -109,7 +109,7 @@ func (q *asking) made(e *edition) bool {
 	case ResumeJob:
 		return !e.deleted && !e.Def.Paused
 	}
-	return !e.deleted && q.Def != nil && sameDefinition(e.Def.WithoutCountedEnd(), *q.Def)
+	return !e.deleted && q.Def != nil && sameDefinition(asWritten(e.Def), *q.Def)
 }
 
 // guarded: a PUT under a condition replaced what the condition names. Of several edits that made the same, any may be its own.
@@ -182,7 +182,7 @@ func (j *Judge) showsJob(q *asking, js *jobState, shown wire.Job) {
 		j.violate("P1", "%s: job %s of %s is shown in generation %d, which never was", q.Op, js.name, q.Tenant, shown.Status.Generation)
 	case e.deleted || !slices.Contains(js.standing(q.since, j.event), e):
 		j.violate("P1", "%s: job %s of %s is shown in generation %d, which did not stand then", q.Op, js.name, q.Tenant, e.Generation)
-	case !sameDefinition(shown.WithoutCountedEnd(), e.Def.WithoutCountedEnd()):
+	case !sameDefinition(asWritten(shown.Definition), asWritten(e.Def)):
 		j.violate("P1", "%s: generation %d of job %s of %s is shown as what it is not", q.Op, e.Generation, js.name, q.Tenant)
 	}
 }

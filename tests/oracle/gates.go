@@ -138,12 +138,17 @@ func (j *Judge) storedGate(at time.Time, key store.Key, rest string, before, aft
 			j.violate("G1", "run %s of %s has an entry at its gate, and never was", g.Run(e), tenant)
 			continue
 		}
-		if active(rs.run.State) && e.Opening == rs.run.Opening && e.Generation == rs.run.Generation {
+		if e.Kept && rs.still.holds && rs.still.kept != e.Opening && e.Opening == rs.run.Opening && !rs.run.State.Ended() { // by the write that has opened it again
+			rs.still.kept = e.Opening
+			rs.places = append(rs.places, place{ms(at), forever, g.Key})
+		}
+		if active(rs.run.State) && e.Opening == rs.run.Opening && (e.Generation == rs.run.Generation || e.Kept) || e.Kept && rs.still.kept == rs.run.Opening && rs.inProgress() {
 			standing[rs] = true
 			j.atItsKey(rs, g.Key)
 			if !rs.inProgress() {
 				rs.places = append(rs.places, place{ms(at), forever, g.Key})
 				lets = append(lets, rs)
+				rs.entersStrictly(js.gateWritten[g.Key])
 			}
 		}
 	}
@@ -154,6 +159,8 @@ func (j *Judge) storedGate(at time.Time, key store.Key, rest string, before, aft
 		}
 	}
 	j.enteredFor(js, g.Key)
+	j.letGo(at, js, before, g)
+	j.stoodStill(js, g.Key, lets)
 	j.inOrder(at, js, g.Key, lets)
 	if js.gateWritten == nil {
 		js.gateWritten = map[string]int{}
@@ -307,7 +314,7 @@ func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 		return
 	}
 	code := run.WhyOverlap
-	if e != nil && (e.Def.Overlap.Policy == job.OverlapQueue || e.Def.Overlap.Policy == job.OverlapAllow) {
+	if e != nil && (e.Def.Overlap.Policy == job.OverlapQueue || e.Def.Overlap.Policy == job.OverlapAllow || e.Def.Overlap.Policy == job.OverlapStrict) {
 		code = run.WhyFull
 	}
 	if e == nil || e.Def.Overlap.Limit == 0 || a.Why.Code != code || a.Why.Gate != gate.Name(a.ID.Job) || a.Why.Policy != string(e.Def.Overlap.Policy) {
@@ -512,7 +519,7 @@ func (j *Judge) oneWaits(js *jobState, key string) {
 
 // stays are the times in which a run was in progress, or waited, at a key.
 func (rs *runState) stays(key string) []place {
-	all := slices.Concat(rs.places, rs.waits, rs.namedAt(key))
+	all := slices.Concat(rs.places, rs.waits, rs.held, rs.namedAt(key))
 	return slices.DeleteFunc(all, func(p place) bool { return p.key != key })
 }
 

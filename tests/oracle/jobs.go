@@ -144,6 +144,9 @@ func (j *Judge) edition(js *jobState, a job.Job) {
 	}
 	js.editions = append(js.editions, e)
 	js.byGeneration[e.Generation] = e
+	if since := js.strictSince(e); a.Def.Overlap.Since != since {
+		j.violate("G3", "generation %d of job %s of %s says that it is strict since %d, and it is since %d", a.Generation, js.name, js.tenant, a.Def.Overlap.Since, since)
+	}
 }
 
 // inForce tells whether a generation has a say at a fire, as the job stands now.

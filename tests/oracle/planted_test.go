@@ -236,6 +236,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(replacing(t), ofLatest)
 	spoil(displacing(t, job.OverlapCancel), ofCancel)
 	spoil(displacing(t, job.OverlapReplace), ofReplace)
+	spoil(strictly(t), ofStrict)
 	spoil(expiring(t), ofExpired)
 	spoil(overrunning(t), ofDeadlines)
 	spoil(branching(t), ofFlows)

@@ -274,6 +274,13 @@ func (j *Judge) storedLetter(rest string, before, after store.Item) {
 	j.marked[item.Key] = letter.Discarded
 }
 
+// asWritten is a definition without what is made out where a job is put.
+func asWritten(d job.Definition) job.Definition {
+	d = d.WithoutCountedEnd()
+	d.Overlap.Since = 0
+	return d
+}
+
 func sameDefinition(a, b job.Definition) bool {
 	left, err1 := record.Encode(a.WithDefaults()) // an answer may leave out what goes without saying, such as the limit of a policy
 	right, err2 := record.Encode(b.WithDefaults())

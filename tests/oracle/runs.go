@@ -34,11 +34,13 @@ type runState struct {
 	places []place
 	named  map[gate.ID][]place // the same at gates that its job names
 	waits  []place             // in which it waited in line
-	byHand bool                // it was opened by hand, and no claim has come over it since
-	wake   int64               // of the furthest check or request that was armed for it
-	batch  *armed              // the timer that it shares with others, where that lies in another shard
-	late   bool                // that one was armed behind the sweeps that should have come upon it
-	ahead  bool                // a clock made it that was further ahead than clocks may be, so it may be due by that
+	held   []place             // in which it held up the line of a strict job
+	still  standstill
+	byHand bool   // it was opened by hand, and no claim has come over it since
+	wake   int64  // of the furthest check or request that was armed for it
+	batch  *armed // the timer that it shares with others, where that lies in another shard
+	late   bool   // that one was armed behind the sweeps that should have come upon it
+	ahead  bool   // a clock made it that was further ahead than clocks may be, so it may be due by that
 
 	cancels  int       // how often its cancel was asked for
 	consents []*asking // that it be opened again
@@ -128,7 +130,8 @@ func (j *Judge) changedRun(at time.Time, key store.Key, rs *runState, before, af
 	if a.State != run.Skipped && displaces(&a) && !displaces(&b) {
 		j.gaveWay(at, rs, &b)
 	}
-	if !sameStay(&b, &a) {
+	rs.holdsUp(at)
+	if !sameStay(&b, &a) && !rs.staysKept(&b) {
 		rs.leaves(ms(at))
 	}
 	rs.leavesGates(&b, ms(at))
@@ -196,6 +199,7 @@ func (j *Judge) goneRun(at time.Time, rs *runState) {
 		j.violate("P1", "run %s of %s is gone as it was %s, to be kept until %s", r.ID, r.Tenant, r.State, instant(r.Expires))
 	}
 	rs.leaves(ms(at))
+	rs.goesOn(ms(at))
 	for name := range rs.named {
 		rs.leavesNamed(name, ms(at))
 	}

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
@@ -79,6 +81,7 @@ type user struct {
 	etags  []tagged // that it read lately
 	made   int      // keys
 
+	opening  *rand.Rand // of lines that stand still, likewise
 	ignoring *rand.Rand // of requests that ignore a pause: a world in which none does is as it was before there were such
 }
 
@@ -123,7 +126,7 @@ func merged(a, b context.Context) (context.Context, context.CancelFunc) {
 }
 
 func newUser(a *Actor, role Role) *user {
-	u := &user{Actor: a, Role: role, server: a.Client(a, role.Tenant), ignoring: a.World.Rand(a.Name + " ignoring")}
+	u := &user{Actor: a, Role: role, server: a.Client(a, role.Tenant), ignoring: a.World.Rand(a.Name + " ignoring"), opening: a.World.Rand(a.Name + " opening")}
 	for n := range a.Mix.Names {
 		u.names = append(u.names, nameOf(n))
 	}
@@ -183,6 +186,9 @@ func (u *user) turn(ctx context.Context, op operation) {
 	case opTrigger, opTriggerAt, opTriggerDelay, opTriggerKey, opRepeat, opReuse, opTwice, opRunBatch:
 		u.order(ctx, op)
 	case opCancel, opRetry, opForce:
+		if u.Mix.Jobs.Strict > 0 && chance(u.opening, 0.5) {
+			u.open(ctx, pick(u.opening, u.names))
+		}
 		if id := u.someRun(); id != "" {
 			u.change(ctx, op, id)
 		}
@@ -193,6 +199,11 @@ func (u *user) turn(ctx context.Context, op operation) {
 	default:
 		u.read(ctx, op)
 	}
+}
+
+// open lets the line of a job go on where it stands still. Nobody tells the judge: the gate says so.
+func (u *user) open(ctx context.Context, name string) {
+	_, _ = u.server.OpenGate(ctx, gate.Name(name), wire.OpenRequest{Reason: "a client's wish"})
 }
 
 // ask puts a request to Belfry, again and again as far as the user persists, and tells the judge what was asked and what answered.

@@ -54,6 +54,10 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 		if j.Displace > 0 && chance(r, j.Displace) {
 			def.Overlap.Policy, def.Overlap.MaxWaiting = pick(r, []job.OverlapPolicy{job.OverlapCancel, job.OverlapReplace}), nil
 		}
+		if j.Strict > 0 && chance(r, j.Strict) {
+			most := pick(r, []int{1, 4, 20})
+			def.Overlap.Policy, def.Overlap.Limit, def.Overlap.MaxWaiting = job.OverlapStrict, 1, &most
+		}
 		w.For = schedule.Duration(rate(r, 1, m.Pace.unit()/4, 4*m.Pace.unit())) // else its fires hardly meet
 	}
 	if chance(r, j.Named) {

@@ -181,6 +181,9 @@ func (w *World) retire(ctx context.Context, a *Actor) {
 		for _, j := range u.listJobs(ctx).Jobs {
 			def := j.Definition
 			def.Schedule, def.MaxRuns, def.Paused, def.PauseAfter = nil, 0, false, 0 // who is still to end badly holds nobody up
+			if def.Overlap.Policy == job.OverlapStrict {                             // nor does who has
+				def.Overlap.Policy = job.OverlapQueue
+			}
 			u.put(ctx, j.Name, def, client.Condition{})
 		}
 	}

@@ -80,6 +80,7 @@ type JobRates struct {
 	Queued   float64 // of those with Overlap, whose runs wait their turn
 	OneWaits float64 // of those with Overlap, of whose runs one waits at most: the first, or the latest
 	Displace float64 // of those with Overlap, whose earlier runs give way to later ones
+	Strict   float64 // of those with Overlap, whose lines stand still behind a run that ended badly
 	Keyed    float64 // of those with Overlap, which have a limit for each value of a key
 
 	Named float64 // whose runs pass gates that jobs share
@@ -144,6 +145,7 @@ func Draw(seed uint64) Mix {
 	m.drawCounted(rand.New(rand.NewPCG(seed, 0x656e647365756262)))   // "ends", and four letters by which the worlds that are always the same had none
 	m.drawPausing(rand.New(rand.NewPCG(seed, 0x68616c746271776a)))   // "halt", and four letters as well
 	m.drawDeadlines(rand.New(rand.NewPCG(seed, 0x64656164616e76)))   // "dead", and three letters by which the worlds that are always the same have none
+	m.drawStrict(rand.New(rand.NewPCG(seed, 0x7374696c6c6a7763)))    // "still", and three letters by which the worlds that are always the same have none
 	return m
 }
 
@@ -385,6 +387,13 @@ func (m *Mix) drawPausing(r *rand.Rand) {
 func (m *Mix) drawDeadlines(r *rand.Rand) {
 	if chance(r, 0.2) {
 		m.Jobs.Deadlines = pick(r, []float64{0.2, 0.5, 0.9})
+	}
+}
+
+// drawStrict draws of how many jobs with Overlap the lines stand still behind a run that ended badly, from a stream of its own too.
+func (m *Mix) drawStrict(r *rand.Rand) {
+	if m.Jobs.Overlap > 0 && chance(r, 0.4) {
+		m.Jobs.Strict = pick(r, []float64{0.3, 0.6, 0.9})
 	}
 }
 
