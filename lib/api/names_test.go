@@ -23,8 +23,8 @@ var (
 	// Tokens have a name for people beside their ID, and a formula has that of the field.
 	named = []string{"CapacityGate", "CapacityGateLoad", "CapacityLimit", "CapacityNeed", "CapacityParameter", "CapacityQuota", "QueueTheory", "ScenarioLine", "Token", "NewToken", "TokenRequest", "SessionRequest", "Session", "Caller", "HandlerTarget"}
 	// A group of dead letters speaks of one of its runs, and a scenario of runs by names of its own. Offers, attempts and what is said of them
-	// are the work of workers, each on a run. A callback is a run of one job that tells of a run of another.
-	ofRuns = []string{"DeadLetterGroup", "ScenarioLine", "Offer", "WorkTask", "WorkStart", "WorkLeave", "WorkClaim", "WorkLog", "WorkEnd", "CallbackOf", "QueueMessage"}
+	// are the work of workers, each on a run. A line stands still behind a run. A callback is a run of one job that tells of a run of another.
+	ofRuns = []string{"DeadLetterGroup", "ScenarioLine", "Offer", "WorkTask", "WorkStart", "WorkLeave", "WorkClaim", "WorkLog", "WorkEnd", "CallbackOf", "QueueMessage", "OpenRequest", "BlockedBy"}
 	ofGate = []string{"GateUse", "ScenarioLine", "Waiting", "Why", "SimulatedWait", "CapacityPass"}
 	ofJobs = []string{"Run", "DeadLetter", "SimulatedRun", "Gate", "LastRuns", "JobTrigger", "RunFilter", "DeadFilter", "WorkTask", "ScenarioLine", "ScenarioTrigger", "SimulationMissed", "Callback", "Callee", "JobShare"}
 )

@@ -27,6 +27,10 @@ type answered struct {
 
 // whole are the lists in answers that are no page of a listing, and why an answer cannot be large by them.
 var whole = map[string]string{
+	"get-gate.blocked_by":            "20 runs at most",
+	"put-gate.blocked_by":            "20 runs at most",
+	"close-gate.blocked_by":          "20 runs at most",
+	"open-gate.blocked_by":           "20 runs at most",
 	"simulate.runs":                  "at most 5000 runs, without payloads, and small results",
 	"simulate.skipped":               "a stretch each, of at most 5000 runs",
 	"simulate.refused":               "lines that the request gave",

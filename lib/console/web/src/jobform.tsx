@@ -493,7 +493,7 @@ function Overlap({ draft }: Of) {
   const key = object ? shown(at(value, ['key'])) : ''
   const options: Record<string, string> = {
     allow: 'start it all the same', skip: 'skip it', queue: 'let it wait its turn', queue_one: 'let one wait, skip the others', queue_latest: 'let the latest wait',
-    cancel: 'have the earliest stop, then start it', replace: 'end the earliest, and start it',
+    cancel: 'have the earliest stop, then start it', replace: 'end the earliest, and start it', strict: 'let it wait its turn, and none start after one that ended badly',
   }
   const put = (nextPolicy: string, nextLimit: string, nextKey: string) =>
     draft.change((v) => {

@@ -74,7 +74,7 @@ export function overlaps(job: Job): string {
   const limit = (typeof given === 'string' ? undefined : given?.limit) ?? 1
   const bounded = typeof given === 'object' && given.limit !== undefined
   if (policy === 'allow' && !bounded) return 'allowed'
-  const does = { allow: 'waits', queue: 'waits', skip: 'skipped', queue_one: 'one waits', queue_latest: 'the latest waits', cancel: 'has the earliest stop, and waits', replace: 'ends the earliest' }[policy]
+  const does = { allow: 'waits', queue: 'waits', skip: 'skipped', queue_one: 'one waits', queue_latest: 'the latest waits', cancel: 'has the earliest stop, and waits', replace: 'ends the earliest', strict: 'waits, also behind one that ended badly,' }[policy]
   if (!does) return policy
   const each = typeof given === 'object' && given.key ? `, for each value of ${given.key}` : ''
   return (limit === 1 ? `${does} while a run is in progress` : `${does} while ${limit.toLocaleString('en')} runs are in progress`) + each
