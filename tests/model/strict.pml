@@ -3,14 +3,14 @@
    a write on the condition of it fails. Runs are earlier by their numbers, and their messages come in any order. */
 #define R 3                                     /* runs */
 #define H 2                                     /* hands: workers, and whoever takes a message */
-#define P 4                                     /* all who read and write: hands, whoever retries, and whoever opens or edits */
-hidden byte planted, runs = 3, hands = 2;
+#define P 5                                     /* all who read and write: hands, whoever retries, and two who open or edit */
+hidden byte planted, runs = 3, hands = 2, operators = 1;
 byte faults, fails, retries, opens, edits, prunes;   /* how often each of it happens */
 c_code {
 	static void bound(const char *name, unsigned char *v) { if (getenv(name)) { *v = atoi(getenv(name)); } }
 }
 #define bounds c_code { \
-	bound("PLANTED", &planted); bound("RUNS", &runs); bound("HANDS", &hands); bound("FAULTS", &now.faults); bound("FAILS", &now.fails); bound("RETRIES", &now.retries); \
+	bound("PLANTED", &planted); bound("RUNS", &runs); bound("HANDS", &hands); bound("OPERATORS", &operators); bound("FAULTS", &now.faults); bound("FAILS", &now.fails); bound("RETRIES", &now.retries); \
 	bound("OPENS", &now.opens); bound("EDITS", &now.edits); bound("PRUNES", &now.prunes); }
 /* Each number of PLANTED takes one rule out; 0 is the protocol as it is. */
 #define noholder   (planted == 1)  /* who has ended badly holds no place */
@@ -205,8 +205,8 @@ end:
 }
 
 /* Somebody opens the gate, edits the job to another policy and back, or the record of a run that has ended is cleaned up. */
-proctype operator() {
-  byte h = H + 1, wo[R], wm[R], w, cur, by;
+proctype operator(byte h) {
+  byte wo[R], wm[R], w, cur, by;
 take:
   skip; d_step { each(k, wo[k] = 0; wm[k] = 0); w = 0; cur = 0; by = 0; busy[h] = 0; rst[h] = 0; gst[h] = 0 }
 end:
@@ -265,5 +265,5 @@ init {
   bounds;
   atomic {
     for (i : 0 .. R - 1) { op[i] = 1; if :: i < runs -> st[i] = QUEUED; msgs[i] = 1 :: else -> st[i] = OK fi };
-    run hand(0); if :: hands > 1 -> run hand(1) :: else fi; run retrier(); run operator(); run mender() }
+    run hand(0); if :: hands > 1 -> run hand(1) :: else fi; run retrier(); run operator(H + 1); if :: operators > 1 -> run operator(H + 2) :: else fi; run mender() }
 }
