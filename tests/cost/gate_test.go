@@ -204,6 +204,7 @@ func TestWhatAWaitTakes(t *testing.T) {
 	}{
 		"alone":              {job.OverlapQueue, 2 * time.Second, 1, 5, 14},
 		"ten at a time":      {job.OverlapQueue, 0, 20, 5, 12},
+		"alone, strict":      {job.OverlapStrict, 2 * time.Second, 1, 5, 14},
 		"in another's place": {job.OverlapQueueLatest, 2 * time.Second, 1, 8, 9},
 	} {
 		t.Run(name, func(t *testing.T) {
