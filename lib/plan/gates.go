@@ -79,8 +79,8 @@ func (l Load) checkGates(by Asker) (errs []error) {
 		if p.Units < 1 || p.Units > limit {
 			refuse("passes", given, fmt.Sprintf("1 to %d units, the limit of the gate %s", limit, p.Gate))
 		}
-		if shares[p.Gate] += p.Share; !(p.Share > 0 && shares[p.Gate] <= 1) {
-			refuse("passes", given, fmt.Sprintf("more than 0%% of the runs, and at most 100%% for all that pass %s", p.Gate))
+		if shares[p.Gate] += p.Share; !(p.Share >= leastShare && shares[p.Gate] <= 1+1e-9) {
+			refuse("passes", given, fmt.Sprintf("%g%% of the runs or more, and at most 100%% for all that pass %s", leastShare*100, p.Gate))
 		}
 	}
 	return errs

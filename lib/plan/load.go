@@ -82,6 +82,10 @@ const (
 	mostRate      = 10_000_000
 	mostTenants   = 1_000_000
 	mostPayload   = 256 << 10
+
+	// One run in a month. Below it there is nothing to plan, and figures that go by it would leave what a number can hold.
+	leastRate  = 1.0 / cost.SecondsAMonth
+	leastShare = 1e-6
 )
 
 // Check tells what is wrong with a load, by the names that who asks has given, and what would be right.
@@ -97,9 +101,9 @@ func (l Load) Check(by Asker) error {
 	if l.Schedules < 0 || l.Schedules > mostSchedules {
 		refuse("schedules", Count(float64(l.Schedules)), "0 to 1G")
 	}
-	rated := l.Rate > 0 && l.Rate <= mostRate // else what goes by it says nothing
+	rated := l.Rate >= leastRate*(1-1e-9) && l.Rate <= mostRate // else what goes by it says nothing
 	if !rated {
-		refuse(rate, Count(l.Rate*times), fmt.Sprintf("more than 0 and at most %s", Count(mostRate*times)))
+		refuse(rate, fmt.Sprint(l.Rate*times), fmt.Sprintf("at least %.1g, which is a run a month, and at most %s", leastRate*times, Count(mostRate*times)))
 	}
 	peaked := rated && l.Peak >= l.Rate*(1-1e-9) && l.Peak <= mostRate
 	if rated && !peaked {
@@ -140,8 +144,8 @@ func (l Load) Check(by Asker) error {
 	if !(l.Priority > 1.0/3-0.01 && l.Priority <= 1) {
 		refuse("priority", by.Share(l.Priority), fmt.Sprintf("the share of the most usual of three priorities: %s to %s", by.Share(0.34), by.Share(1)))
 	}
-	if !(l.HotJob >= 0) || peaked && l.HotJob > l.Peak {
-		refuse("hot-job", Count(l.HotJob), "runs a second of one job: 0 up to "+by.Name("peak"))
+	if l.HotJob != 0 && !(l.HotJob >= leastRate*(1-1e-9)) || peaked && l.HotJob > l.Peak*(1+1e-9) {
+		refuse("hot-job", fmt.Sprint(l.HotJob), fmt.Sprintf("runs a second of one job: 0, or %.1g, which is one a month, up to %s", leastRate, by.Name("peak")))
 	}
 	if l.Shards != 0 && !(timer.Layout{Shards: l.Shards}).Valid() {
 		refuse("shards", fmt.Sprint(l.Shards), fmt.Sprintf("a power of two from 1 to %d", timer.Buckets))

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/cost"
@@ -53,6 +54,8 @@ func Make(l Load, t *cost.Tariff, u cost.Units, a Adapter) *Plan {
 	for i, key := range p.Table.Keys {
 		p.Table.Keys[i].Reached = reached(l, t, u, a, func(d demand) float64 { return unitsOf(d.table, key.Key) }, key.Limit)
 	}
+	// What no load reaches is no limit.
+	p.Table.Keys = slices.DeleteFunc(p.Table.Keys, func(k Key) bool { return math.IsInf(k.Reached, 1) })
 	slices.SortStableFunc(p.Table.Keys, func(a, b Key) int { return cmp.Compare(a.Reached, b.Reached) }) // what bends first at the beginning
 	bends := limitsFor(l, p, t, u, a)
 	for i, b := range bends {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -501,6 +502,69 @@ func TestNumbersAreReadAndWritten(t *testing.T) {
 		if got := plan.Money(v); got != want {
 			t.Errorf("%g is written %s, want %s", v, got, want)
 		}
+	}
+}
+
+// TestEveryGoodLoadHasAPlanInJSON: whatever Check lets pass, its plan has numbers alone. What is infinite or no number has no JSON.
+func TestEveryGoodLoadHasAPlanInJSON(t *testing.T) {
+	chance := rand.New(rand.NewPCG(1, 2))
+	written := func(l plan.Load) bool {
+		if l.Check(plan.Typist(false)) != nil {
+			return false
+		}
+		if _, err := json.Marshal(plan.Make(l, cost.Listed(), cost.Counted(), adapter)); err != nil {
+			t.Errorf("%+v: %v", l, err)
+		}
+		return true
+	}
+	lone := load()
+	lone.Schedules, lone.Rate, lone.Peak, lone.HotJob = 10_000_000, 1000, 10_000, 0.000001
+	if !written(lone) {
+		t.Error("a job that is asked for seldom is refused")
+	}
+	for name, spoil := range map[string]func(*plan.Load){
+		"--hot-job":         func(l *plan.Load) { l.HotJob = 1e-12 },
+		"--runs-per-second": func(l *plan.Load) { l.Rate, l.Peak = 1e-300, 1e-300 },
+	} {
+		l := load()
+		spoil(&l)
+		if err := l.Check(plan.Typist(false)); err == nil || !strings.HasPrefix(err.Error(), name+": got \"1e-") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// As many orders of magnitude as there are, and the ends of each bound.
+	pick := func(values ...float64) float64 {
+		if n := chance.IntN(2 * len(values)); n < len(values) {
+			return values[n]
+		}
+		return math.Pow(10, -13+26*chance.Float64())
+	}
+	good := 0
+	for range 20_000 {
+		l := load()
+		l.Schedules = int(pick(0, 1, 1e9))
+		l.Rate = pick(1.0/(30*86400), 1, 1e7)
+		l.Peak = l.Rate * pick(1, 1, 10)
+		l.AtOnce = min(1, pick(0, 1))
+		l.OnDemand = min(1, pick(0, 1, 0.5))
+		l.Ahead = min(1-l.OnDemand, pick(0, 1))
+		l.Duration = time.Duration(pick(1, 100e6, 14*60e9))
+		l.Late = time.Duration(pick(1e9, 30e9, 3600e9))
+		l.Retries = min(100, pick(0, 1))
+		l.Payload, l.Result = int(min(pick(0, 40), 256<<10)), int(min(pick(0, 5000), 256<<10))
+		l.Tenants = int(max(1, min(1e6, pick(1, 10))))
+		l.Priority = []float64{0.34, 0.5, 1}[chance.IntN(3)]
+		l.HotJob = []float64{0, l.Peak, l.Peak * 1e-6, pick(1)}[chance.IntN(4)]
+		if chance.IntN(4) == 0 {
+			l.Gates = []plan.Gate{{Name: "stripe", Limit: 1 + chance.IntN(1000)}}
+			l.Passes = []plan.Pass{{Gate: "stripe", Share: min(1, pick(1e-6, 1)), Units: 1}}
+		}
+		if written(l) {
+			good++
+		}
+	}
+	if good < 500 {
+		t.Errorf("only %d of the loads are good", good)
 	}
 }
 

@@ -156,7 +156,7 @@ type CapacityTable struct {
 	StoredGB     float64       `json:"stored_gb" doc:"size of the table once as much expires as comes"`
 	JobsGB       float64       `json:"jobs_gb" doc:"of it, definitions of jobs"`
 	ObjectsGB    float64       `json:"objects_gb" doc:"size of the bucket of S3, the same"`
-	Keys         []CapacityKey `json:"keys" doc:"the hottest partition keys of each kind, that first which bends first"`
+	Keys         []CapacityKey `json:"keys" doc:"the hottest partition keys of each kind that a load can exhaust, that first which bends first"`
 }
 
 // CapacityKey is a partition key under load.
