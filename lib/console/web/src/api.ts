@@ -31,11 +31,16 @@ export class Unreachable extends Error {}
 // Refusals that say nothing of what was asked for: the session had ended or may not, it took too long to come, or there is too much to do.
 const ofOthers = [401, 403, 408, 429]
 
-/** ofItself tells whether an error is a refusal of the very thing that was asked for: that is an answer, and would be the same again. */
+/** ofItself tells whether an error is a refusal of the very thing that was asked for, so that another thing may still be taken. */
 export const ofItself = (error: unknown): boolean => error instanceof Refusal && error.problem.status < 500 && !ofOthers.includes(error.problem.status)
 
-/** unanswered tells whether an error says nothing of what was asked for, so that it is to be asked again. */
-export const unanswered = (error: unknown): boolean => error !== undefined && !ofItself(error)
+// Refusals of a moment: the session had ended, it took too long to come, there is too much to do, or what stands in front of the server had no answer
+// from it.
+const ofNow = [401, 408, 429, 502, 503, 504]
+
+/** unanswered tells whether an error says nothing of what was asked for, so that it is to be asked again. What may not be asked for, what the server makes
+ * an error of, and an error of the page itself would be the same again. */
+export const unanswered = (error: unknown): boolean => error instanceof Unreachable || (error instanceof Refusal && ofNow.includes(error.problem.status))
 
 /** Answer is what came: the JSON read, and as it was sent, since numbers beyond 2^53 lose digits when they are read. */
 export interface Answer<T> {
@@ -173,7 +178,7 @@ async function ask(path: string, headers: Record<string, string>, stop: AbortSig
   noteClock(answer.headers.get('Date'), asked)
   if (unsure && !signsIn) void resume()
   if (answer.ok || answer.status === 304) return answer
-  const refused = await refusal(answer)
+  const refused = await refusal(answer, stop)
   // What was asked for under a session that is no longer the page's says nothing of the one that is.
   if (answer.status === 401 && !signsIn && session.peek() === held) {
     if (held && !held.token && headers[named]) void resume() // another tab may have signed in since
@@ -192,8 +197,18 @@ function noteClock(date: string | null, asked: number): void {
   else if (skew.peek() > most) skew.value = most
 }
 
-async function refusal(answer: Response): Promise<Refusal> {
-  const text = await answer.text()
+/** textOf reads an answer to its end. One that breaks off is no answer. */
+async function textOf(answer: Response, stop?: AbortSignal): Promise<string> {
+  try {
+    return await answer.text()
+  } catch (error) {
+    if (stop?.aborted) throw error
+    throw new Unreachable('No answer from the server.')
+  }
+}
+
+async function refusal(answer: Response, stop?: AbortSignal): Promise<Refusal> {
+  const text = await textOf(answer, stop)
   let problem: Problem = { title: answer.statusText, status: answer.status, code: '', detail: text.slice(0, 500) || answer.statusText }
   try {
     const read = JSON.parse(text) as Partial<Problem>
@@ -214,7 +229,7 @@ export async function getAt<T>(full: string, stop?: AbortSignal): Promise<Answer
   const before = tagged.get(full)
   const answer = await ask(full, before ? { 'If-None-Match': before.tag } : {}, stop)
   if (answer.status === 304 && before) return before.answer as Answer<T>
-  const text = await answer.text()
+  const text = await textOf(answer, stop)
   const got: Answer<T> = { data: JSON.parse(text) as T, text, headers: answer.headers }
   const tag = answer.headers.get('ETag')
   tagged.delete(full)
@@ -228,14 +243,14 @@ export async function getAt<T>(full: string, stop?: AbortSignal): Promise<Answer
 /** post sends JSON below /v1, for requests that only look: which runs a list of jobs had last. */
 export async function post<T>(path: string, body: unknown, stop?: AbortSignal): Promise<T> {
   const answer = await ask(base + path, { ...json }, stop, { method: 'POST', body: JSON.stringify(body) })
-  return (await answer.json()) as T
+  return JSON.parse(await textOf(answer, stop)) as T
 }
 
 /** tried is what a PUT of JSON would do, and does not. beside are jobs that are put too, and may be called. The ETag of the answer is that of
  * what stands there, none where nothing does. */
 export async function tried<T>(path: string, body: string, stop?: AbortSignal, beside: string[] = []): Promise<Answer<T>> {
   const answer = await ask(base + pathOf(path, { dry_run: 'true', beside: beside.join(',') }), { ...json }, stop, { method: 'PUT', body })
-  const text = await answer.text()
+  const text = await textOf(answer, stop)
   return { data: JSON.parse(text) as T, text, headers: answer.headers }
 }
 
@@ -254,7 +269,7 @@ export async function patiently<T>(asks: () => Promise<T>, stop?: AbortSignal): 
 
 /** convert asks the host of these pages what a text says, or how a job is written. It changes nothing. */
 export async function convert<T>(what: 'read' | 'write', body: string, stop?: AbortSignal): Promise<T> {
-  return patiently(async () => (await (await ask(`${prefix}/convert/${what}`, { ...json }, stop, { method: 'POST', body })).json()) as T, stop)
+  return patiently(async () => JSON.parse(await textOf(await ask(`${prefix}/convert/${what}`, { ...json }, stop, { method: 'POST', body }), stop)) as T, stop)
 }
 
 // The server ends each request after 50 seconds.

@@ -551,3 +551,24 @@ deep('each tool is there by the menu, and by the list of all', async () => {
   await clean(v)
   await done(v)
 })
+
+// What the server makes an error of, or the page does, would be the same again: it is said, and asked for once.
+test('a plan that cannot be made is asked for once', async () => {
+  for (const [name, answer, says] of [
+    ['the server fails', { status: 500, contentType: 'application/problem+json', body: JSON.stringify({ title: 'Internal Server Error', status: 500, code: 'internal', detail: 'It has failed.' }) }, 'It has failed.'],
+    ['it may not be asked for', { status: 403, contentType: 'application/problem+json', body: JSON.stringify({ title: 'Forbidden', status: 403, code: 'forbidden', detail: 'This token may not.' }) }, 'This token may not.'],
+    ['what came is no JSON', { status: 200, contentType: 'application/json', body: '{"load":' }, 'This page made an error.'],
+  ]) {
+    const v = await Visit.to(undefined)
+    let asked = 0
+    await v.page.clock.install()
+    await v.page.route('**/v1/plan/retry*', (route) => (asked++, route.fulfill(answer)))
+    await v.page.goto(server.console + '/tools/retry')
+    for (const part of ['first', 'second']) {
+      await v.page.clock.runFor(part === 'first' ? 1000 : 120_000)
+      await v.page.locator('.refused', { hasText: says }).waitFor()
+    }
+    assert.equal(asked, 1, name)
+    await v.end()
+  }
+})
