@@ -249,7 +249,7 @@ func (c *cli) showPlan(p *plan.Plan) error {
 	}
 	line(b.Total, b.Apart, fmt.Sprintf("all; %s a million runs without the stack itself", plan.Money(b.Million)))
 	out.grid(lines)
-	out.say("Messages share requests when ten come together, as in a full minute. Unshared is what it would be if none did.")
+	out.say("Runs share requests, functions and writes when ten come together, as in a full minute. Unshared is what it would be if none did.")
 	if b.Warm > 0 {
 		out.say("Beside it, once, for WarmWrites and WarmReads: %s, taken as an hour of that capacity.", plan.Money(b.Warm))
 	}
@@ -320,7 +320,11 @@ func (p *paper) verdict(v plan.Verdict) {
 		p.say("One stack carries it, with the parameters and quotas above.")
 		return
 	}
-	p.say("Not by one stack as Belfry is now: it would take %d that share the load evenly. No parameter and no quota helps against:", v.Stacks)
+	if v.Beyond {
+		p.say("Belfry as it is now does not carry it: it would take %s stacks. No parameter and no quota helps against:", plan.Count(float64(v.Stacks)))
+	} else {
+		p.say("Not by one stack as Belfry is now: it would take %d that share the load evenly. No parameter and no quota helps against:", v.Stacks)
+	}
 	rows := [][]string{{"reached at", "stacks", "what"}}
 	for _, r := range v.Reasons {
 		rows = append(rows, []string{plan.Count(r.Reached) + "/s", fmt.Sprint(r.Stacks), r.What})

@@ -109,7 +109,7 @@ func TestGatesThatCannotBe(t *testing.T) {
 	for want, change := range map[string]func(*plan.Load){
 		`--passes: got "strpe", want a gate that --gate gives, such as --gate strpe=10; did you mean "stripe"?`: func(l *plan.Load) { l.Passes[0].Gate = "strpe" },
 		`--passes: got "gpu=1%x9", want 1 to 8 units, the limit of the gate gpu`:                                func(l *plan.Load) { l.Passes[2].Units = 9 },
-		`--passes: got "stripe=95%x2", want 0.0001% of the runs or more, and at most 100% for all that pass`:       func(l *plan.Load) { l.Passes[1].Share = 0.95 },
+		`--passes: got "stripe=95%x2", want 0.0001% of the runs or more, and at most 100% for all that pass`:    func(l *plan.Load) { l.Passes[1].Share = 0.95 },
 		`--gate: got "gpu=0", want a limit from 1 to 1000`:                                                      func(l *plan.Load) { l.Gates[1].Limit = 0; l.Passes[2].Units = 1 },
 		`--gate: got "stripe", want each gate once`:                                                             func(l *plan.Load) { l.Gates[1].Name = "stripe"; l.Passes = l.Passes[:2] },
 		`--gate: got "job:a", want`: func(l *plan.Load) { l.Gates[1].Name = "job:a"; l.Passes = l.Passes[:2] },

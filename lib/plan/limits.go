@@ -73,7 +73,7 @@ type demand struct {
 }
 
 func demandOf(l Load, t *cost.Tariff, u cost.Units, a Adapter) demand {
-	d := demand{shards: l.Shards, busiest: takes(l, u, l.Peak)}
+	d := demand{shards: l.Shards, busiest: takes(l, u, l.Peak, cost.Full)}
 	if d.shards == 0 {
 		d.shards = shardsFor(l, t, a)
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -40,16 +41,7 @@ func Make(l Load, t *cost.Tariff, u cost.Units, a Adapter) *Plan {
 	p.Table.Records = l.Rate * Day * records(l, u)
 	p.Gates = gatesFor(l, d.workers.Seconds)
 	p.Queues = queuesFor(l, d.busiest, node.SharedLookAhead.Seconds())
-	p.Bill = billFor(l, t, u, takes(l, u, l.Rate), p.Table, d.shards)
 	p.Settings = settingsFor(l, p, t)
-	for _, s := range p.Settings {
-		switch s.Name {
-		case warmWrites:
-			p.Bill.Warm += t.Warm(s.Value-newWrites.Value, 0)
-		case warmReads:
-			p.Bill.Warm += t.Warm(0, s.Value-newReads.Value)
-		}
-	}
 	p.Needs = needsFor(p)
 	for i, key := range p.Table.Keys {
 		p.Table.Keys[i].Reached = reached(l, t, u, a, func(d demand) float64 { return unitsOf(d.table, key.Key) }, key.Limit)
@@ -68,22 +60,27 @@ func Make(l Load, t *cost.Tariff, u cost.Units, a Adapter) *Plan {
 		}
 	}
 	p.Verdict = verdictFor(p, bends)
+	p.Bill = billFor(l, t, u, p.Table, d.shards, p.Verdict.Stacks)
+	for _, s := range p.Settings { // each table is new
+		switch s.Name {
+		case warmWrites:
+			p.Bill.Warm += t.Warm(s.Value-newWrites.Value*float64(p.Verdict.Stacks), 0)
+		case warmReads:
+			p.Bill.Warm += t.Warm(0, s.Value-newReads.Value*float64(p.Verdict.Stacks))
+		}
+	}
 	return p
 }
 
 // utilization is how much of a provisioned capacity is meant to be used: what DynamoDB's auto scaling aims at by default.
 const utilization = 0.7
 
-func billFor(l Load, t *cost.Tariff, u cost.Units, used cost.Amount, table Table, shards int) Bill {
+// billFor is that of all the stacks that share the load.
+func billFor(l Load, t *cost.Tariff, u cost.Units, table Table, shards, stacks int) Bill {
 	b := Bill{Runs: l.Rate * cost.SecondsAMonth}
 	t = t.Taking(l.Duration)
-	month := cost.Amount{}.Plus(b.Runs, used)
-	// What messages share, they share only if they come together.
-	apart, lone := used, u.Of(cost.Cron, cost.Lone)
-	attempts := 1 + l.Retries
-	apart.SQS, apart.Worker, apart.Logs = lone.SQS*attempts, lone.Worker*attempts, lone.Logs*attempts
-	apart.API = l.asked()
-	unshared := t.Bill(cost.Amount{}.Plus(b.Runs, apart))
+	month := cost.Amount{}.Plus(b.Runs, takes(l, u, l.Rate, cost.Full))
+	unshared := t.Bill(cost.Amount{}.Plus(b.Runs, takes(l, u, l.Rate, cost.Lone)))
 	for i, line := range t.Bill(month) { // the same services, in the same order
 		b.Lines = append(b.Lines, BillLine{What: line.What, Dollars: line.Dollars, Apart: unshared[i].Dollars})
 		b.Million += line.Dollars / b.Runs * 1e6
@@ -100,7 +97,11 @@ func billFor(l Load, t *cost.Tariff, u cost.Units, used cost.Amount, table Table
 		b.Lines = append(b.Lines, BillLine{What: what, Dollars: dollars, Apart: dollars})
 	}
 	alone("definitions of jobs, stored", cost.Sum(jobs))
-	alone("the stack itself", stack)
+	if stacks == 1 {
+		alone("the stack itself", stack)
+	} else {
+		alone(fmt.Sprintf("the %s stacks themselves", Count(float64(stacks))), stack*float64(stacks))
+	}
 	for _, line := range b.Lines {
 		b.Total += line.Dollars
 		b.Apart += line.Apart

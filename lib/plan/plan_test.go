@@ -94,6 +94,17 @@ func TestBillsAreThoseOfTheCostPage(t *testing.T) {
 	// The page's month has no definitions in it; here they are of no account.
 	near(t, "1,000 jobs each five minutes", p.Bill.Total, dollars(t, row(t, "1,000 jobs, each five minutes", "8,640,000")[0]), 0.01)
 
+	for of, c := range map[[2]string]struct {
+		schedules int
+		runs      float64
+		ahead     float64
+	}{{"1,000 jobs, each five minutes", "8,640,000"}: {1000, 8_640_000, 0}, {"100 jobs, each hour", "72,000"}: {100, 72_000, 0}, {"a million reminders, asked for ahead", "1,000,000"}: {0, 1e6, 1}} {
+		l := load()
+		l.Schedules, l.Rate, l.Ahead, l.Payload = c.schedules, c.runs/cost.SecondsAMonth, c.ahead, 0
+		l.Peak = l.Rate
+		near(t, of[0]+", all alone", made(t, l).Bill.Apart, dollars(t, row(t, of[0], of[1])[1]), 0.001)
+	}
+
 	l := load()
 	l.Schedules, l.OnDemand, l.Rate, l.Peak = 0, 1, 10, 10
 	near(t, "a million immediate runs", made(t, l).Bill.Million, dollars(t, row(t, "immediate", "10")[7]), 0.03)
@@ -254,7 +265,7 @@ func TestABillIsTheSumOfItsParts(t *testing.T) {
 	again.Retries = 1
 	for i, line := range made(t, again).Bill.Lines {
 		if line.What == cost.SQS {
-			near(t, "requests of two attempts that share none", line.Apart, 2*made(t, load()).Bill.Lines[i].Apart, 1e-9)
+			near(t, "requests of two attempts that share none, five where one takes three", line.Apart, 5.0/3*made(t, load()).Bill.Lines[i].Apart, 1e-9)
 		}
 	}
 }
@@ -285,6 +296,22 @@ func TestTheFirstLimits(t *testing.T) {
 	near(t, "runs kept", p.Table.RunsKept, l.Rate*864_000, 1e-9)
 }
 
+// TestABillIsOfAllStacks: each of those that share a load costs what a stack costs that does nothing.
+func TestABillIsOfAllStacks(t *testing.T) {
+	itself := func(p *plan.Plan) float64 { return p.Bill.Lines[len(p.Bill.Lines)-1].Dollars }
+	l := bends()
+	l.Shards = 16
+	p := made(t, l)
+	near(t, "the stacks themselves", itself(p), float64(p.Verdict.Stacks)*itself(made(t, load())), 1e-9)
+	if p.Verdict.Stacks < 2 || p.Verdict.Beyond {
+		t.Errorf("the verdict is %+v", p.Verdict)
+	}
+	l.Schedules, l.Rate, l.Peak = 1_000_000_000, 10_000_000, 10_000_000
+	if v := made(t, l).Verdict; !v.Beyond {
+		t.Errorf("the design carries ten million runs a second: %d stacks", v.Stacks)
+	}
+}
+
 // TestABillHasTiers: what is beyond a tier is at the next one's price, and what makes a table ready is paid for once.
 func TestABillHasTiers(t *testing.T) {
 	tariff := cost.Listed()
@@ -293,7 +320,7 @@ func TestABillHasTiers(t *testing.T) {
 	}
 	near(t, "250 billion requests", tariff.Dollars("sqs", 250e9), 40_000+30_000+12_000, 1e-9)
 	p := made(t, bends())
-	near(t, "making the table ready", p.Bill.Warm, (math.Ceil(p.Table.Writes)-4000)*0.00065+(math.Ceil(p.Table.Reads)-12_000)*0.00013, 1e-9)
+	near(t, "making the table ready", p.Bill.Warm, max(0, math.Ceil(p.Table.Writes)-60*4000)*0.00065+max(0, math.Ceil(p.Table.Reads)-60*12_000)*0.00013, 1e-9)
 	if p := made(t, load()); p.Bill.Warm != 0 {
 		t.Errorf("a small load wants a table made ready, for %g", p.Bill.Warm)
 	}

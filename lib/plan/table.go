@@ -49,12 +49,12 @@ func definitions(l Load) float64 {
 	return cheap * (1 + 1)
 }
 
-// takes is what one run of the load takes in a minute with so many runs a second.
-func takes(l Load, u cost.Units, rate float64) cost.Amount {
+// takes is what one run of the load takes in a minute with so many runs a second, where it comes with so many others, as they were counted.
+func takes(l Load, u cost.Units, rate float64, batch int) cost.Amount {
 	var a cost.Amount
-	plain := u.Of(cost.Cron, cost.Full)
+	plain := u.Of(cost.Cron, batch)
 	fire := plain
-	if crowded(rate) { // counted with more jobs than are remembered
+	if batch == cost.Full && crowded(rate) { // counted with more jobs than are remembered
 		fire = u.Of(cost.Dense, cost.Full)
 		many := l
 		many.Schedules = job.Remembered + 1
@@ -62,12 +62,12 @@ func takes(l Load, u cost.Units, rate float64) cost.Amount {
 	}
 	fire.Reads += definitions(l)
 	a = a.Plus(l.fires(), fire)
-	a = a.Plus(l.OnDemand, u.Of(cost.Immediate, cost.Full))
-	a = a.Plus(l.Ahead, u.Of(cost.Ahead, cost.Full))
+	a = a.Plus(l.OnDemand, u.Of(cost.Immediate, batch))
+	a = a.Plus(l.Ahead, u.Of(cost.Ahead, batch))
 	passes := l.passing()
 	a.Writes += passes * gateWrites
 	a.Reads += passes * gateReads
-	a = a.Plus(l.Retries, u.Of(cost.Retried, cost.Full).Plus(-1, plain))
+	a = a.Plus(l.Retries, u.Of(cost.Retried, batch).Plus(-1, plain))
 	a = a.Retained(l.Retention.Hours() / 24)
 
 	month := l.Retention.Hours() / 24 / 30

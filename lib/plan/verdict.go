@@ -5,6 +5,9 @@ import (
 	"math"
 )
 
+// mostStacks is how many may share a load. Beyond it somebody has another design to find, not stacks to count.
+const mostStacks = 100
+
 // verdictFor is what the limits come to.
 func verdictFor(p *Plan, bends []bend) Verdict {
 	v := Verdict{Stacks: 1, Reasons: []Reason{}}
@@ -31,6 +34,7 @@ func verdictFor(p *Plan, bends []bend) Verdict {
 			p.Load.Peak*aim*minute/p.Ticks.Seconds)
 	}
 	v.One = len(v.Reasons) == 0
+	v.Beyond = v.Stacks > mostStacks
 	if !v.One {
 		v.Stacks = max(v.Stacks, 2)
 	}

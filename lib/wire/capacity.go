@@ -209,7 +209,7 @@ type CapacityBill struct {
 	Lines    []CapacityBillLine `json:"parts" doc:"by service"`
 	Total    float64            `json:"dollars_per_month" doc:"their sum"`
 	Million  float64            `json:"dollars_of_a_million_runs" doc:"without what a stack costs that does nothing"`
-	Apart    float64            `json:"dollars_per_month_unshared" doc:"the sum if no two runs shared a request: none came together with others"`
+	Apart    float64            `json:"dollars_per_month_unshared" doc:"the sum if no two runs shared anything: none came together with others"`
 	Warm     float64            `json:"dollars_once_to_warm" doc:"for WarmWrites and WarmReads, once, beside the month"`
 	Capacity CapacityOfTable    `json:"table" doc:"the part DynamoDB, by the two ways to pay for it"`
 }
@@ -218,7 +218,7 @@ type CapacityBill struct {
 type CapacityBillLine struct {
 	What    string  `json:"what" doc:"what it is for"`
 	Dollars float64 `json:"dollars_per_month" doc:"as runs come together in full batches"`
-	Apart   float64 `json:"dollars_per_month_unshared" doc:"if no two runs shared a request"`
+	Apart   float64 `json:"dollars_per_month_unshared" doc:"if no two runs shared anything"`
 }
 
 // CapacityOfTable compares two ways to pay for the reads and writes of a table.
@@ -243,8 +243,9 @@ type CapacityLimit struct {
 // CapacityVerdict is what the limits come to.
 type CapacityVerdict struct {
 	One     bool             `json:"one_stack" doc:"one stack carries the load, with the parameters and quotas that the plan names"`
-	Stacks  int              `json:"stacks" doc:"how many do, if they share it evenly"`
+	Stacks  int              `json:"stacks" doc:"how many do, if they share it evenly; the bill is that of them all"`
 	Reasons []CapacityReason `json:"reasons" doc:"why one does not"`
+	Beyond  bool             `json:"beyond_design" doc:"they are more than 100: this design does not carry the load"`
 }
 
 // CapacityReason is one for which no parameter and no quota helps.

@@ -37,7 +37,7 @@ interface Answer {
   limits: Limit[]
   first_exceeded?: Limit
   next?: Limit
-  verdict: { one_stack: boolean; stacks: number; reasons: { what: string; reached_at_runs_per_second: number; stacks: number }[] }
+  verdict: { one_stack: boolean; stacks: number; beyond_design: boolean; reasons: { what: string; reached_at_runs_per_second: number; stacks: number }[] }
   prices: { what: string; dollars: number; per: number; page: string; tiers?: { above: number; dollars: number }[] }[]
 }
 
@@ -127,11 +127,11 @@ function Verdict({ of }: { of: Answer }) {
     <>
       <p>
         <strong>
-          {verdict.one_stack ? `One stack carries it, for ${dollars(bill.dollars_per_month)} a month.` : `One stack does not carry it. It would take ${count(verdict.stacks)} that share the load evenly.`}
+          {verdict.one_stack ? `One stack carries it, for ${dollars(bill.dollars_per_month)} a month.` : verdict.beyond_design ? `Belfry as it is now does not carry it: it would take ${count(verdict.stacks)} stacks.` : `One stack does not carry it. It would take ${count(verdict.stacks)} that share the load evenly.`}
         </strong>{' '}
         <span class="fine">
-          {!verdict.one_stack && `${dollars(bill.dollars_per_month)} a month in all. `}
-          Were no requests shared, it would be {dollars(bill.dollars_per_month_unshared)}. List prices of {of.region}, {of.prices_as_of}; quotas as of {of.quotas_as_of}.
+          {!verdict.one_stack && `${dollars(bill.dollars_per_month)} a month for all of them. `}
+          Were nothing shared, it would be {dollars(bill.dollars_per_month_unshared)}. List prices of {of.region}, {of.prices_as_of}; quotas as of {of.quotas_as_of}.
         </span>
       </p>
       {!verdict.one_stack && (
@@ -211,7 +211,7 @@ function Bill({ of: { bill } }: { of: Answer }) {
               Dollars
             </th>
             <th scope="col" class="num">
-              Were no requests shared
+              Were nothing shared
             </th>
             <th class="share" aria-hidden="true" />
           </tr>
@@ -241,7 +241,7 @@ function Bill({ of: { bill } }: { of: Answer }) {
         </tbody>
       </table>
       <p class="fine">
-        {dollars(bill.dollars_of_a_million_runs)} a million runs, without the stack itself. Messages share requests when ten come together, as in a full minute.
+        {dollars(bill.dollars_of_a_million_runs)} a million runs, without the stack itself. Runs share requests, functions and writes when ten come together, as in a full minute.
         {bill.dollars_once_to_warm > 0 && ` Beside it, once, ${dollars(bill.dollars_once_to_warm)} to make the table ready.`}
       </p>
     </section>
