@@ -141,7 +141,7 @@ func (c *cli) showPlan(p *plan.Plan) error {
 	w := p.Workers
 	rows := [][]string{
 		{"starts", fmt.Sprintf("%s runs/s when most start", count(w.Starts))},
-		{"an event *", fmt.Sprintf("%s s for %s runs", count(w.Seconds), count(w.Batch))},
+		{"an event *", fmt.Sprintf("%s s for up to %s runs, as many as there are when a function asks", count(w.Seconds), count(w.Batch))},
 		{"functions *", fmt.Sprintf("%s on average, %s in the busiest minute were it even, %s as it is (Little's law, and time to scale up)", count(w.Mean), count(w.Even), count(w.Burst))},
 	}
 	if w.ScalingUp > 0 {
@@ -300,7 +300,8 @@ func overrides(settings []plan.Setting) string {
 
 // replay is a simulation of the busiest minutes, "" where that would take too long.
 func replay(p *plan.Plan) string {
-	const minutes = 2
+	// Several runs one after the other on each function: the first are taken by functions that all are free.
+	minutes := max(2, math.Ceil(4*p.Workers.Seconds/60))
 	if p.Load.Peak*(1+p.Load.Retries)*minutes*60 > queueing.Most {
 		return ""
 	}
@@ -309,7 +310,7 @@ func replay(p *plan.Plan) string {
 	if w.ScalingUp > 0 {
 		up = fmt.Sprintf(" --from %.0f --grow %.0f", w.From, plan.Growth)
 	}
-	return fmt.Sprintf("belfry plan queue --workers %.0f%s --batch %.0f --arrivals %s --at-once %s --duration %s --for %dm",
+	return fmt.Sprintf("belfry plan queue --workers %.0f%s --batch %.0f --arrivals %s --at-once %s --duration %s --for %.0fm",
 		math.Ceil(w.Burst*share*(1-1e-9)), up, w.Batch, strconv.FormatFloat(p.Load.Peak*(1+p.Load.Retries)*share, 'f', -1, 64), percent(p.Load.AtOnce),
 		brief(time.Duration(w.Seconds*float64(time.Second)).Round(time.Millisecond)), minutes)
 }

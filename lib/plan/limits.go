@@ -26,6 +26,8 @@ const (
 type bend struct {
 	Limit
 	setting string
+	quota   string               // or the quota that it is, by its name
+	of      func(demand) float64 // of which it is
 }
 
 // workersFor gives them as they come out of the formulas; rounded makes whole functions of them.
@@ -36,18 +38,24 @@ func workersFor(l Load, t *cost.Tariff) Workers {
 	}
 	attempts := 1 + l.Retries
 	// Little's law: so many are busy on average as come in the time that one takes. One that is quick takes the next only so often a second.
-	busy := func(rate float64) float64 {
-		events := rate * attempts / w.Batch
+	busy := func(runs, batch float64) float64 {
+		events := runs * attempts / batch
 		return max(events*w.Seconds, events/perFunction.Value)
 	}
-	w.Mean, w.Even, w.Burst = busy(l.Rate), busy(l.Peak), busy(w.Starts)
+	// An event has what there is when a function asks. What comes at once fills it; of what comes evenly there is as much as has come while one
+	// request waited, which is one run where few come. Functions that are too few would find more, and let it wait for as long as a run takes.
+	filled := func(runs float64) float64 { return min(w.Batch, max(1, runs*attempts*l.Priority)) }
+	evenly := func(rate float64) float64 { return busy(rate, filled(rate*t.Assume(cost.SQSMS)/1000)) }
+	even, once := 1-l.AtOnce, filled(l.Peak*l.AtOnce*minute)
+	starts := l.Peak * l.AtOnce * minute / l.Late.Seconds()
+	w.Mean, w.Even = busy(l.Rate*l.AtOnce, once)+evenly(l.Rate*even), evenly(l.Peak)
+	w.Burst = max(evenly(l.Peak*even)+busy(starts, once), busy(l.Peak*l.AtOnce, once)+evenly(l.Peak*even))
 	// Of the queue of the most usual priority: the functions for what is even are there, since the minutes before need them too.
-	even := 1 - l.AtOnce
-	work := func(runs float64) float64 { return busy(runs) * l.Priority }
-	up := ramp{from: max(pollersFirst.Value, work(l.Rate*even)), grow: pollers.Value / minute}
-	burst, steady := work(l.Peak*l.AtOnce*minute), work(l.Peak*even)
+	up := ramp{from: max(pollersFirst.Value, evenly(l.Rate*even)*l.Priority), grow: pollers.Value / minute}
+	burst, steady := busy(l.Peak*l.AtOnce*minute, once)*l.Priority, evenly(l.Peak*even)*l.Priority
 	up.most = up.enough(w.Burst*l.Priority, burst, steady, l.Late.Seconds())
 	w.Burst = up.most / l.Priority
+	up.most = whole(up.most) // there is no part of one
 	w.From, w.ScalingUp, w.LastStart = min(up.from, up.most), up.full(), up.latest(burst, steady)
 	w.InFlight = w.Starts * l.Priority * attempts * w.Seconds
 	return w
@@ -119,23 +127,80 @@ func reached(l Load, t *cost.Tariff, u cost.Units, a Adapter, need func(demand) 
 	return high
 }
 
+// limitOf is one that is reached at some rate; none where no load reaches it.
+func limitOf(l Load, of, page string, assumed bool, reached float64, do, name string, args ...any) []bend {
+	if math.IsInf(reached, 1) || reached <= 0 {
+		return nil
+	}
+	return []bend{{Limit: Limit{Name: fmt.Sprintf(name, args...), Of: of, Reached: reached, Times: reached / l.Peak, Exceeds: reached < l.Peak*(1-1e-6), Do: do, Assumed: assumed, Page: page}}}
+}
+
+// nextFor is what a load comes upon next that is carried as the plan says: with its parameters, and with the quotas that it wants raised. What the plan
+// sets to just what the load takes, as WarmWrites and ApiRate, is no news.
+func nextFor(l Load, p *Plan, t *cost.Tariff, u cost.Units, a Adapter, bends []bend) *Limit {
+	var left []bend
+	raised := func(b bend) bool {
+		return b.quota == newAccount.Name || slices.ContainsFunc(p.Needs, func(n Need) bool { return n.Name == b.quota })
+	}
+	for _, b := range bends {
+		if !b.Exceeds && !raised(b) {
+			left = append(left, b)
+		}
+	}
+	at := func(need func(demand) float64, most float64) float64 { return reached(l, t, u, a, need, most) }
+	for _, s := range p.Settings {
+		planned := func(reached float64, assumed bool, what string) {
+			for _, b := range limitOf(l, OfSetting, "", assumed, reached, "a greater "+s.Name, "%s, as planned: %s", what, Count(s.Value)) {
+				if !b.Exceeds {
+					left = append(left, b)
+				}
+			}
+		}
+		switch s.Name {
+		case "NormalConcurrency":
+			planned(at(func(d demand) float64 { return d.workers.Burst * l.Priority }, s.Value), true, "worker functions of a priority")
+		case "TickHelpers":
+			most := min(1+s.Value, float64(p.Ticks.Shards))
+			planned(aim*p.Ticks.Pace*most/l.claimed(), true, "helpers of a tick")
+		}
+	}
+	for _, n := range p.Needs {
+		for _, b := range bends {
+			if b.quota == n.Name && b.of != nil {
+				for _, b := range limitOf(l, OfQuota, n.Page, b.Assumed, at(b.of, n.Needs), b.Do, "%s, raised to %s", n.Name, Count(n.Needs)) {
+					if !b.Exceeds {
+						left = append(left, b)
+					}
+				}
+			}
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	next := slices.MinFunc(left, func(a, b bend) int { return cmp.Compare(a.Reached, b.Reached) }).Limit
+	return &next
+}
+
 // limitsFor lists what bends, in the order in which a growing load comes upon it.
 func limitsFor(l Load, p *Plan, t *cost.Tariff, u cost.Units, a Adapter) []bend {
 	var limits []bend
 	add := func(of, page string, assumed bool, reached float64, do, name string, args ...any) {
-		if math.IsInf(reached, 1) || reached <= 0 {
-			return
-		}
-		limits = append(limits, bend{Limit: Limit{Name: fmt.Sprintf(name, args...), Of: of, Reached: reached, Times: reached / l.Peak, Exceeds: reached < l.Peak*(1-1e-6), Do: do, Assumed: assumed, Page: page}})
+		limits = append(limits, limitOf(l, of, page, assumed, reached, do, name, args...)...)
 	}
 	at := func(need func(demand) float64, most float64) float64 { return reached(l, t, u, a, need, most) }
+	quota := func(q Quota, assumed bool, need func(demand) float64, do, name string) {
+		for _, b := range limitOf(l, OfQuota, q.Page, assumed, at(need, q.Value), do, name, Count(q.Value)) {
+			b.quota, b.of = q.Name, need
+			limits = append(limits, b)
+		}
+	}
 	ofPriority := func(d demand) float64 { return d.workers.Burst * l.Priority }
 	writes := func(d demand) float64 { return d.table.Writes }
 	reads := func(d demand) float64 { return d.table.Reads }
 	requests := func(d demand) float64 { return d.api.Requests }
 
-	add(OfQuota, newAccount.Page, true, at(demand.functions, newAccount.Value), "raise quota L-B99A9384",
-		"functions at once in a new account: %s", Count(newAccount.Value))
+	quota(newAccount, true, demand.functions, "raise quota L-B99A9384", "functions at once in a new account: %s")
 	add(OfSetting, "", true, at(ofPriority, t.Stack.Workers["normal"]), fmt.Sprintf("NormalConcurrency, up to %s", Count(t.Stack.MostFunctions())),
 		"worker functions of a priority, as deployed: %s", Count(t.Stack.Workers["normal"]))
 	add(OfSetting, newWrites.Page, false, at(writes, newWrites.Value), "WarmWrites and WarmReads, or let the load grow slowly",
@@ -146,7 +211,6 @@ func limitsFor(l Load, p *Plan, t *cost.Tariff, u cost.Units, a Adapter) []bend 
 			add(of, "", true, aim*pace*most/claimed, do, "%s, %.0f%% spare", fmt.Sprintf(name, Count(most)), (1-aim)*100)
 		}
 		usual := ticksFor(l, t, a, int(t.Stack.Shards), int(t.Stack.Helpers)).Pace
-		ticks(OfSetting, "ticks at once: %s", 1, usual, "nothing: its helpers take part")
 		ticks(OfSetting, "ticks at once, as deployed: %s", one, usual, "TickHelpers up to one less than Shards")
 		if p.Ticks.Shards > int(t.Stack.Shards) {
 			ticks(OfSetting, "a tick for each of %s shards", t.Stack.Shards, usual, fmt.Sprintf("Shards up to %d, before the table is made", timer.Buckets))
@@ -155,7 +219,7 @@ func limitsFor(l Load, p *Plan, t *cost.Tariff, u cost.Units, a Adapter) []bend 
 		ticks(OfDesign, "a tick for each of %s shards", timer.Buckets, most, "a second stack: more buckets would be another layout of the table")
 		limits[len(limits)-1].setting = "Shards"
 	}
-	add(OfQuota, concurrent.Page, true, at(demand.functions, concurrent.Value), "raise quota L-B99A9384", "functions at once in an account: %s", Count(concurrent.Value))
+	quota(concurrent, true, demand.functions, "raise quota L-B99A9384", "functions at once in an account: %s")
 	add(OfDesign, "", true, at(ofPriority, t.Stack.MostFunctions()), "spread jobs over three priorities; a Pool with belfry worker; a second stack",
 		"worker functions of one priority: %s", Count(t.Stack.MostFunctions()))
 	limits[len(limits)-1].setting = "NormalConcurrency"
@@ -164,10 +228,9 @@ func limitsFor(l Load, p *Plan, t *cost.Tariff, u cost.Units, a Adapter) []bend 
 		"scaling up: %s functions of a queue, and %s more a minute", Count(pollersFirst.Value), Count(pollers.Value))
 	add(OfDesign, pollersMost.Page, true, at(ofPriority, pollersMost.Value), "provisioned mode, which the template has not; a Pool with belfry worker; a second stack",
 		"functions that a queue has at most: %s", Count(pollersMost.Value))
-	add(OfQuota, tableWrites.Page, false, at(writes, tableWrites.Value), "raise the quota", "writes of a table: %s/s", Count(tableWrites.Value))
-	add(OfQuota, tableReads.Page, false, at(reads, tableReads.Value), "raise the quota", "reads of a table: %s/s", Count(tableReads.Value))
-	add(OfQuota, inFlight.Page, true, at(func(d demand) float64 { return d.workers.InFlight }, inFlight.Value), "raise the quota, or spread over priorities",
-		"messages in flight of a queue: %s", Count(inFlight.Value))
+	quota(tableWrites, false, writes, "raise the quota", "writes of a table: %s/s")
+	quota(tableReads, false, reads, "raise the quota", "reads of a table: %s/s")
+	quota(inFlight, true, func(d demand) float64 { return d.workers.InFlight }, "raise the quota, or spread over priorities", "messages in flight of a queue: %s")
 	for _, key := range p.Table.Keys {
 		add(OfDesign, keyWrites.Page, false, key.Reached, doAbout(key.Key), "hot key %s, %s: %s units/s", key.Key, key.Unit, Count(key.Limit))
 	}
@@ -176,7 +239,7 @@ func limitsFor(l Load, p *Plan, t *cost.Tariff, u cost.Units, a Adapter) []bend 
 	}
 	if p.API.Requests > 0 {
 		add(OfSetting, "", false, at(requests, t.Stack.APIRate), "ApiRate and ApiBurst", "requests to the API, as deployed: %s/s", Count(t.Stack.APIRate))
-		add(OfQuota, gatewayRate.Page, false, at(requests, gatewayRate.Value), "more runs in each POST /v1/runs/batch, or raise the quota", "requests to API Gateway: %s/s", Count(gatewayRate.Value))
+		quota(gatewayRate, false, requests, "more runs in each POST /v1/runs/batch, or raise the quota", "requests to API Gateway: %s/s")
 	}
 	if p.ObjectsASecond > 0 {
 		add(OfDesign, objectWrites.Page, false, at(func(d demand) float64 { return d.objects }, objectWrites.Value), "S3 splits prefixes by itself, in minutes; send IDs and not data",

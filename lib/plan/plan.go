@@ -42,23 +42,21 @@ func Make(l Load, t *cost.Tariff, u cost.Units, a Adapter) *Plan {
 	p.Gates = gatesFor(l, d.workers.Seconds)
 	p.Queues = queuesFor(l, d.busiest, node.SharedLookAhead.Seconds())
 	p.Settings = settingsFor(l, p, t)
-	p.Needs = needsFor(p)
 	for i, key := range p.Table.Keys {
 		p.Table.Keys[i].Reached = reached(l, t, u, a, func(d demand) float64 { return unitsOf(d.table, key.Key) }, key.Limit)
 	}
 	// What no load reaches is no limit.
 	p.Table.Keys = slices.DeleteFunc(p.Table.Keys, func(k Key) bool { return math.IsInf(k.Reached, 1) })
 	slices.SortStableFunc(p.Table.Keys, func(a, b Key) int { return cmp.Compare(a.Reached, b.Reached) }) // what bends first at the beginning
+	p.Needs = needsFor(p)
 	bends := limitsFor(l, p, t, u, a)
 	for i, b := range bends {
 		p.Limits = append(p.Limits, b.Limit)
-		switch limit := &bends[i].Limit; {
-		case limit.Exceeds && p.First == nil:
-			p.First = limit
-		case !limit.Exceeds && p.Next == nil:
-			p.Next = limit
+		if p.First == nil && b.Exceeds {
+			p.First = &bends[i].Limit
 		}
 	}
+	p.Next = nextFor(l, p, t, u, a, bends)
 	p.Verdict = verdictFor(p, bends)
 	p.Bill = billFor(l, t, u, p.Table, d.shards, p.Verdict.Stacks)
 	for _, s := range p.Settings { // each table is new

@@ -117,7 +117,7 @@ type CapacityTicks struct {
 // CapacityWorkers is what the worker functions need.
 type CapacityWorkers struct {
 	Seconds   float64 `json:"seconds_of_an_event" doc:"how long a function takes for an event; assumed"`
-	Batch     float64 `json:"runs_of_an_event" doc:"runs that an event brings"`
+	Batch     float64 `json:"runs_of_an_event" doc:"runs that an event brings at most: what comes at once fills it, and where few come evenly it has one"`
 	Starts    float64 `json:"starts_per_second" doc:"runs that start in a second, when most do"`
 	Mean      float64 `json:"functions_mean" doc:"functions at once over the month, by Little's law"`
 	Even      float64 `json:"functions_even" doc:"functions at once in the busiest minute, were its runs spread over it"`
