@@ -152,6 +152,7 @@ prices with its date. What rests on an assumed time is marked by a star: no tick
 	lengthFlag(cmd, &l.Duration, "duration", schedule.Duration(l.Duration).String(), "`DURATION` that a target takes, on average")
 	shareFlag(cmd, &l.OnDemand, "on-demand", "0%", "`SHARE` of the runs that are asked for by the API, to start at once")
 	shareFlag(cmd, &l.Ahead, "ahead", "0%", "`SHARE` of the runs that are asked for ahead of their time")
+	wholeFlag(cmd, &l.Together, "runs-in-request", fmt.Sprint(l.Together), "`NUMBER` of runs that each request to the API asks for")
 	shareFlag(cmd, &l.Retries, "retry-rate", "0%", "`SHARE` of further attempts, as 5% where one run in twenty is tried again")
 	parsedFlag(cmd, &l.Payload, "payload", fmt.Sprint(l.Payload), "size", "`SIZE` of what a request brings, as 2KB", plan.ParseBytes)
 	parsedFlag(cmd, &l.Result, "result", "0", "size", "`SIZE` of what a target answers", plan.ParseBytes)

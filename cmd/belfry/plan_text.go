@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/cost"
 	"github.com/belfry-scheduler/belfry/lib/plan"
 	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
 	"github.com/belfry-scheduler/belfry/lib/queue"
@@ -165,7 +164,7 @@ func (c *cli) showPlan(p *plan.Plan) error {
 		{"sent ahead", fmt.Sprintf("%s, which wait up to %.0f s for their second", numbered(q.Messages, "message"), q.MaxDelay)},
 	}
 	if p.API.Requests > 0 {
-		rows = append(rows, []string{"API", fmt.Sprintf("%s requests/s with %d runs each, %s *", count(p.API.Requests), cost.Full, numbered(p.API.Functions, "function"))})
+		rows = append(rows, []string{"API", fmt.Sprintf("%s requests/s with %s each, %s *", count(p.API.Requests), several(l.Together, "run"), numbered(p.API.Functions, "function"))})
 	}
 	out.grid(rows)
 

@@ -65,6 +65,7 @@ type capacityQuestion struct {
 	Duration  schedule.Duration `query:"duration" doc:"how long a target takes, on average, up to 14m; 100ms by default"`
 	OnDemand  float64           `query:"on_demand" zero:"allowed" doc:"share of the runs, from 0 to 1, that are asked for by the API, to start at once; 0 by default"`
 	Ahead     float64           `query:"ahead" zero:"allowed" doc:"share of the runs that are asked for ahead of their time; 0 by default"`
+	Together  int               `query:"runs_in_request" doc:"runs that each request to the API asks for, up to 1000; 1 by default"`
 	Retries   float64           `query:"retry_rate" zero:"allowed" doc:"further attempts of a run, on average: 0.05 where one in twenty is tried again; 0 by default"`
 	Payload   *int              `query:"payload" zero:"allowed" nullable:"false" doc:"bytes that a request brings, up to 262144; 40 by default"`
 	Result    int               `query:"result" zero:"allowed" doc:"bytes that a target answers, up to 262144; 0 by default"`

@@ -321,7 +321,7 @@ func settingsFor(l Load, p *Plan, t *cost.Tariff) []Setting {
 }
 
 func apiFor(l Load, t *cost.Tariff) API {
-	a := API{Requests: l.Peak * l.asked() / cost.Full}
+	a := API{Requests: l.Peak * l.asked() * l.requests()}
 	if a.Requests > 0 {
 		a.Functions = max(a.Requests*t.Assume(cost.APIMS)/1000, a.Requests/perFunction.Value)
 	}

@@ -28,7 +28,7 @@ func load() plan.Load {
 	tariff := cost.Listed()
 	return plan.Load{Schedules: 1000, Rate: 1000.0 / 300, Peak: 1000.0 / 300, AtOnce: 1, Late: 30 * time.Second,
 		Duration: time.Duration(tariff.Assume(cost.TargetMS)) * time.Millisecond, Payload: 40, Retention: cost.CountedRetention * 24 * time.Hour,
-		Tenants: 1, Priority: 1, Helpers: -1}
+		Together: 1, Tenants: 1, Priority: 1, Helpers: -1}
 }
 
 func made(t *testing.T, l plan.Load) *plan.Plan {
@@ -106,7 +106,7 @@ func TestBillsAreThoseOfTheCostPage(t *testing.T) {
 	}
 
 	l := load()
-	l.Schedules, l.OnDemand, l.Rate, l.Peak = 0, 1, 10, 10
+	l.Schedules, l.OnDemand, l.Rate, l.Peak, l.Together = 0, 1, 10, 10, 10
 	near(t, "a million immediate runs", made(t, l).Bill.Million, dollars(t, row(t, "immediate", "10")[7]), 0.03)
 	l.Payload, l.Result = 2000, 2000
 	near(t, "a million immediate runs with 2 KB in and out", made(t, l).Bill.Million, dollars(t, row(t, "immediate, 2 KB in and out", "10")[7]), 0.03)
@@ -514,6 +514,7 @@ func TestBadLoadsNameTheirFlag(t *testing.T) {
 		"--duration":        func(l *plan.Load) { l.Duration = time.Hour },
 		"--on-demand":       func(l *plan.Load) { l.OnDemand = math.NaN() },
 		"--ahead":           func(l *plan.Load) { l.OnDemand, l.Ahead = 0.7, 0.4 },
+		"--runs-in-request": func(l *plan.Load) { l.OnDemand, l.Together = 0.5, 0 },
 		"--retry-rate":      func(l *plan.Load) { l.Retries = -1 },
 		"--payload":         func(l *plan.Load) { l.Payload = 1 << 30 },
 		"--result":          func(l *plan.Load) { l.Result = -1 },
@@ -530,6 +531,35 @@ func TestBadLoadsNameTheirFlag(t *testing.T) {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}
+}
+
+// TestRefusalsDoNotContradictThemselves: what is wanted is taken, what is got is what was sent, and shares that add up to all are all.
+func TestRefusalsDoNotContradictThemselves(t *testing.T) {
+	l := load()
+	l.Schedules, l.OnDemand, l.Ahead = 0, 0.9, 0.1
+	made(t, l)
+	l.OnDemand, l.Ahead = 1-0.7, 0.7
+	made(t, l)
+	for want, spoil := range map[string]func(*plan.Load){
+		`--peak: got "3.3333", want runs a second in the busiest minute: at least the 3.333334 of the average`: func(l *plan.Load) { l.Peak = 3.3333 },
+		`--schedules: got "1000", want at least 1001 for 1000.4 fires a second`:                                func(l *plan.Load) { l.Rate, l.Peak = 1000.4, 1000.4 },
+		`--payload: got "262145", want 0 to 256KB`:                                                             func(l *plan.Load) { l.Payload = 262_145 },
+	} {
+		l := load()
+		spoil(&l)
+		if err := l.Check(plan.Typist(false)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// TestRunsAreAskedForOneByOne where nobody says that a request asks for more.
+func TestRunsAreAskedForOneByOne(t *testing.T) {
+	l := load()
+	l.Schedules, l.OnDemand, l.Rate, l.Peak = 0, 1, 50, 200
+	near(t, "requests", made(t, l).API.Requests, 200, 1e-9)
+	l.Together = 10
+	near(t, "requests of ten runs", made(t, l).API.Requests, 20, 1e-9)
 }
 
 func TestNumbersAreReadAndWritten(t *testing.T) {

@@ -40,6 +40,7 @@ func (s Service) Capacity(_ context.Context, q wire.CapacityQuestion) (wire.Capa
 		return wire.CapacityPlan{}, invalid.Missing("runs_per_day", "how many runs there are in a day, on average over a month; or in a second, by runs_per_second")
 	}
 	l.Schedules, l.Rate, l.OnDemand, l.Ahead, l.Retries = q.Schedules, q.PerSecond+q.PerDay/Day, q.OnDemand, q.Ahead, q.Retries
+	l.Together = cmp.Or(q.Together, l.Together)
 	l.Result, l.HotJob, l.Shards = q.Result, q.HotJob, q.Shards
 	l.Peak = cmp.Or(q.Peak, l.Rate)
 	l.Late, l.Duration, l.Retention = cmp.Or(q.Late.Std(), l.Late), cmp.Or(q.Duration.Std(), l.Duration), cmp.Or(q.Retention.Std(), l.Retention)

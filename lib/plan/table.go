@@ -64,6 +64,9 @@ func takes(l Load, u cost.Units, rate float64, batch int) cost.Amount {
 	a = a.Plus(l.fires(), fire)
 	a = a.Plus(l.OnDemand, u.Of(cost.Immediate, batch))
 	a = a.Plus(l.Ahead, u.Of(cost.Ahead, batch))
+	if batch == cost.Full { // who asks for each by itself shares no request, whatever else is shared
+		a.API = l.asked() * l.requests()
+	}
 	passes := l.passing()
 	a.Writes += passes * gateWrites
 	a.Reads += passes * gateReads

@@ -13,6 +13,7 @@ type CapacityQuestion struct {
 	Duration  schedule.Duration
 	OnDemand  float64
 	Ahead     float64
+	Together  int
 	Retries   float64
 	Payload   *int
 	Result    int
@@ -36,6 +37,7 @@ type CapacityLoad struct {
 	Duration  schedule.Duration `json:"duration" doc:"how long a target takes, on average"`
 	OnDemand  float64           `json:"on_demand" doc:"share of the runs that are asked for, to start at once"`
 	Ahead     float64           `json:"ahead" doc:"share of those that are asked for ahead of their time; the rest are fires"`
+	Together  int               `json:"runs_in_a_request" doc:"how many runs each request to the API asks for"`
 	Retries   float64           `json:"retries_of_a_run" doc:"further attempts of a run, on average"`
 	Payload   int               `json:"payload_bytes" doc:"what a request brings"`
 	Result    int               `json:"result_bytes" doc:"what a target answers"`
@@ -130,7 +132,7 @@ type CapacityWorkers struct {
 
 // CapacityAPI is what callers need.
 type CapacityAPI struct {
-	Requests  float64 `json:"requests_per_second" doc:"requests in the busiest minute, ten runs in each"`
+	Requests  float64 `json:"requests_per_second" doc:"requests in the busiest minute, with as many runs in each as the load says"`
 	Functions float64 `json:"functions" doc:"functions at once; assumed"`
 }
 

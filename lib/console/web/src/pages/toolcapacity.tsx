@@ -55,6 +55,7 @@ const others = [
   { name: 'late', label: 'To start within', usual: '30s' },
   { name: 'on_demand', label: 'Share that is asked for', usual: '0' },
   { name: 'ahead', label: 'Share asked for ahead', usual: '0' },
+  { name: 'runs_in_request', label: 'Runs in a request', usual: '1' },
   { name: 'payload', label: 'Payload, bytes', usual: '40' },
   { name: 'result', label: 'Result, bytes', usual: '0' },
   { name: 'tenants', label: 'Tenants', usual: '1' },
