@@ -33,7 +33,7 @@ export const say = (name: string, value: string, usual: string): void => filter(
 
 /** Field is an input whose value stands in the address. Until it is left it shows what was typed, so that it can be emptied: the address, which says
  * nothing then, stands for the usual. An address that changes otherwise is shown at once. */
-export function Field({ name, label, usual, follow, size = 8, placeholder = usual, ...more }: { name: string; label: string; usual: string; follow?: (event: TargetedEvent<HTMLInputElement>) => void } & Pick<InputHTMLAttributes, 'class' | 'list' | 'maxLength' | 'size' | 'placeholder'>) {
+export function Field({ name, label, usual, follow, size = 8, placeholder = usual, wrong = false, ...more }: { name: string; label: string; usual: string; wrong?: boolean; follow?: (event: TargetedEvent<HTMLInputElement>) => void } & Pick<InputHTMLAttributes, 'class' | 'list' | 'maxLength' | 'size' | 'placeholder'>) {
   const [typed, setTyped] = useState<string>()
   const value = asked(name, usual)
   const input = (event: TargetedEvent<HTMLInputElement>) => {
@@ -44,7 +44,7 @@ export function Field({ name, label, usual, follow, size = 8, placeholder = usua
   return (
     <label>
       <span>{label}</span>
-      <input type="text" name={name} value={typed !== undefined && (typed || usual) === value ? typed : value} placeholder={placeholder} size={size} spellcheck={false} autocomplete="off" onInput={input} onBlur={() => setTyped(undefined)} onKeyUp={follow} onClick={follow} onFocus={follow} {...more} />
+      <input type="text" name={name} value={typed !== undefined && (typed || usual) === value ? typed : value} placeholder={placeholder} aria-invalid={wrong ? 'true' : undefined} size={size} spellcheck={false} autocomplete="off" onInput={input} onBlur={() => setTyped(undefined)} onKeyUp={follow} onClick={follow} onFocus={follow} {...more} />
     </label>
   )
 }
@@ -133,8 +133,8 @@ export function useWeek(): Week | undefined {
   }, 0).data
 }
 
-/** Absent is a refusal, and says it where the server makes no plans: the functions on AWS do not. */
-export function Absent({ error }: { error: Error | undefined }) {
+/** Absent is a refusal, and says it where the server makes no plans: the functions on AWS do not. labels are those of the fields, by their names. */
+export function Absent({ error, labels }: { error: Error | undefined; labels?: Record<string, string> }) {
   if (error instanceof Refusal && error.problem.status === 404) return <p class="nothing">This server makes no plans. A server of “belfry dev” or “belfry serve” does, and so does the command line.</p>
-  return <Refused error={error} />
+  return <Refused error={error} labels={labels} />
 }

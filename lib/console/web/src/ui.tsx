@@ -116,8 +116,8 @@ export function Copy({ text, what = 'Copy' }: { text: string; what?: string }) {
   )
 }
 
-/** Refused shows a refusal in the server's own words. What was shown before stays beside it. */
-export function Refused({ error, small = false }: { error: Error | undefined; small?: boolean }) {
+/** Refused shows a refusal in the server's own words. What was shown before stays beside it. A field that has a label here is led to. */
+export function Refused({ error, small = false, labels = {} }: { error: Error | undefined; small?: boolean; labels?: Record<string, string> }) {
   if (!error || error instanceof Unreachable) return null
   if (!(error instanceof Refusal)) {
     return (
@@ -133,6 +133,11 @@ export function Refused({ error, small = false }: { error: Error | undefined; sm
       <strong>{titles[problem.status] ?? 'Refused.'}</strong> {sentence(problem.detail)}
       {problem.errors?.map((e) => (
         <p key={e.field}>
+          {labels[e.field] && (
+            <button type="button" class="copy" onClick={() => document.getElementsByName(e.field)[0]?.focus()}>
+              {labels[e.field]}
+            </button>
+          )}{' '}
           <code>{e.field}</code> {e.message}
         </p>
       ))}

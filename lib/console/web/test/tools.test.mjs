@@ -373,7 +373,7 @@ const shows = (text, number, what) => assert.ok(Math.abs(amount(text) - number) 
 
 test('a load of a stack on AWS: needs, bill and limits are those of the API and of the command line', async () => {
   const query = {
-    schedules: '20000', runs_per_day: '4320000', peak: '1500', duration: '2s', retry_rate: '0.03', retention: '14d', at_once: '0.9', late: '2m', on_demand: '0.1', ahead: '0.05', payload: '2000', result: '5000', tenants: '2', priority: '0.8', hot_job: '3', shards: '32', helpers: '9',
+    schedules: '20000', runs_per_day: '4320000', peak: '1500', duration: '2s', retry_rate: '0.03', retention: '14d', at_once: '0.9', late: '2m', on_demand: '0.1', ahead: '0.05', payload: '2000', result: '5000', tenants: '2', priority: '0.8', hot_job: '3', shards: '32', helpers: '9', runs_in_request: '5',
   }
   const [api, printed] = await Promise.all([
     server.call('GET', '/v1/plan/capacity?' + new URLSearchParams(query)),
@@ -452,9 +452,15 @@ test('a load is typed by the keyboard, its address says it, and what is wrong wi
     const input = page.getByRole('textbox', { name: label })
     await input.fill(value)
     await page.locator('.refused', { hasText: field }).waitFor()
+    assert.equal(await input.getAttribute('aria-invalid'), 'true', label)
     await input.fill('')
     await page.locator('.refused').waitFor({ state: 'detached' })
   }
+  // A field that is out of sight is opened, and the refusal leads to it.
+  await page.goto(server.console + '/tools/capacity?tenants=2000000')
+  await page.locator('.refused').getByRole('button', { name: 'Tenants' }).click()
+  assert.equal(await page.evaluate(() => document.activeElement.name), 'tenants')
+  assert.equal(await page.getByRole('textbox', { name: 'Tenants' }).getAttribute('aria-invalid'), 'true')
   v.errors = v.errors.filter((e) => !/status of (400|422|429)/.test(e))
   await done(v)
 })
@@ -473,9 +479,17 @@ test('the schedules of a server and its last week are what a load is asked about
   await page.locator('.own', { hasText: 'Your 30 jobs fire 1,800 times in the next day, at most 90 in a minute; of the last week’s 1,000 runs there were 2,400 a day, 210 ms each on average'.replace('’', "'") }).waitFor()
   await page.getByRole('link', { name: 'Take these numbers' }).click()
   await page.getByText('One stack carries it').waitFor()
-  assert.deepEqual(Object.fromEntries(new URL(page.url()).searchParams), { retention: '7d', schedules: '30', runs_per_day: '2400', peak: '1.507', on_demand: '0.25', duration: '210ms', retry_rate: '0.05' })
+  assert.deepEqual(Object.fromEntries(new URL(page.url()).searchParams), { retention: '7d', schedules: '30', runs_per_day: '2400', peak: '1.542', on_demand: '0.25', duration: '210ms', retry_rate: '0.05' })
   await page.waitForFunction(() => document.querySelector('.page[aria-busy=false] .bill'))
   assert.equal(await page.locator('.refused').count(), 0)
+  await page.locator('.own', { hasText: 'and 600 in the busiest hour' }).waitFor()
+  await page.locator('.own', { hasText: 'Taken: ' }).waitFor()
+  // Runs of more than a function has are shown as they are, and another way is named.
+  await page.unroute('**/v1/stats?*')
+  await page.route('**/v1/stats?*', json({ duration_bounds_ms: [1_200_000, 1_800_000], points: [point(10, 600, 0, [0, 600, 0])] }))
+  await page.goto(server.console + '/tools/capacity')
+  await page.locator('.own', { hasText: 'need a pool with' }).waitFor()
+  assert.match(await page.locator('.own').textContent(), /, 25 min each on average/)
   // A server that has run nothing, and is to run nothing, has no numbers.
   await page.unroute('**/v1/schedule/load?*')
   await page.unroute('**/v1/stats?*')

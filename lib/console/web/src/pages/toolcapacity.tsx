@@ -1,7 +1,8 @@
 // What a load needs of a stack on AWS: how much of each, what that costs a month by part, and which limit is reached first.
 import '../app'
 import type { ComponentChildren } from 'preact'
-import { get } from '../api'
+import { useEffect, useRef } from 'preact/hooks'
+import { get, Refusal } from '../api'
 import { now } from '../clock'
 import { useLive } from '../live'
 import type { Load } from '../load'
@@ -65,6 +66,8 @@ const others = [
   { name: 'helpers', label: 'Helpers of a tick', usual: '' },
 ]
 
+const labels = Object.fromEntries([...first, ...others].map((f) => [f.name, f.label]))
+
 /** count has three digits that count, and the unit of a thousand where there are more. */
 function count(n: number): string {
   for (const [unit, times] of [['G', 1e9], ['M', 1e6], ['k', 1e3]] as const) if (n >= 99_950 && n >= times * 0.9995) return (n / times).toLocaleString('en', { maximumSignificantDigits: 3 }) + unit
@@ -87,23 +90,29 @@ export function Capacity() {
   const got = useAsked('capacity ' + JSON.stringify(question), async (stop) => (await get<Answer>('/plan/capacity', question, stop)).data)
   const shown = got.data
   const usual = (name: string) => (name === 'peak' && shown ? count(shown.load.runs_per_second) : name === 'shards' || name === 'helpers' ? 'as needed' : undefined)
+  const refused = (got.error instanceof Refusal && got.error.problem.errors?.map((e) => e.field)) || []
+  const hidden = others.some((f) => refused.includes(f.name))
+  const besides = useRef<HTMLDetailsElement>(null)
+  useEffect(() => {
+    if (hidden && besides.current) besides.current.open = true
+  }, [hidden])
   return (
     <>
       <div class="filters">
         {first.map((f) => (
-          <Field key={f.name} {...f} placeholder={f.usual || usual(f.name)} />
+          <Field key={f.name} {...f} wrong={refused.includes(f.name)} placeholder={f.usual || usual(f.name)} />
         ))}
       </div>
-      <details class="besides">
+      <details class="besides" ref={besides}>
         <summary>When they are due, what they carry, and the stack itself</summary>
         <div class="filters">
           {others.map((f) => (
-            <Field key={f.name} {...f} placeholder={f.usual || usual(f.name)} />
+            <Field key={f.name} {...f} wrong={refused.includes(f.name)} placeholder={f.usual || usual(f.name)} />
           ))}
         </div>
       </details>
       <Own />
-      <Absent error={got.error} />
+      <Absent error={got.error} labels={labels} />
       {!got.data && pending(got.error) && <Waiting lines={8} />}
       {shown && (
         <div class={got.error ? 'page old' : 'page'} aria-busy={got.old}>
@@ -401,7 +410,7 @@ const day = 86_400_000
 const longest = 14 * 60_000 // that a worker function has
 
 /** Own offers what the server has as what is asked: its jobs and their fires of the next day, and of the last week's counts what was asked for beside
- * them, how long it took and how often it was tried again. */
+ * them in the hour that had most, how long it took and how often it was tried again. */
 function Own() {
   const week = useWeek()
   const due = useLive('load of a day', async (stop) => {
@@ -421,20 +430,24 @@ function Own() {
   if (!runs) return null
   const asks = Math.max(0, Math.floor((1 - fires / runs) * 100) / 100)
   const ended = sum((p) => p.duration.count)
-  const duration = ended && week ? Math.min(longest, Math.max(1, Math.round(meanOf(week.duration_bounds_ms, points.map((p) => p.duration))))) : 0
+  const duration = ended && week ? Math.max(1, Math.round(meanOf(week.duration_bounds_ms, points.map((p) => p.duration)))) : 0
   const retries = started ? Number((sum((p) => p.retries) / started).toPrecision(2)) : 0
-  // Rounded up: the busiest minute has no fewer than the average.
-  const peak = Math.ceil(((due.peak?.fires ?? 0) / 60 + (runs * asks * 1000) / day) * 1000) / 1000
+  // The counts have hours, and no minutes: the busiest of those is even here. Rounded up: the busiest minute has no fewer than the average.
+  const busiest = points.reduce((most, p) => Math.max(most, p.lateness.count), 0) / 3600
+  const peak = Math.ceil(Math.max(busiest, (due.peak?.fires ?? 0) / 60 + Math.max((runs * asks * 1000) / day, busiest * asks)) * 1000) / 1000
   const jobs = Math.max(due.jobs, Math.ceil((runs * (1 - asks) * 1000) / day))
   const taken = {
     schedules: String(jobs), runs_per_day: String(runs), peak: peak > (runs * 1000) / day ? String(peak) : undefined, on_demand: asks ? String(asks) : undefined,
-    duration: duration ? duration + 'ms' : undefined, retry_rate: retries ? String(retries) : undefined,
+    duration: duration ? Math.min(longest, duration) + 'ms' : undefined, retry_rate: retries ? String(retries) : undefined,
   }
   return (
     <p class="fine own">
       Your {due.jobs === 1 ? 'job fires' : `${due.more_jobs ? 'first ' : ''}${count(due.jobs)} jobs fire`} {count(Math.round(fires))} times in the next day, at most {count(due.peak?.fires ?? 0)} in a minute
       {started > 0 && `; of the last week's ${count(started)} runs there were ${count(Math.round(ran))} a day`}
-      {duration > 0 && `, ${span(duration)} each on average`}. <a href={withQuery(to('tools', 'capacity') + '?' + query.value.toString(), taken)}>Take these numbers</a>
+      {duration > 0 && `, ${span(duration)} each on average`}
+      {busiest > 0 && `, and ${count(Math.round(busiest * 3600))} in the busiest hour`}. <a href={withQuery(to('tools', 'capacity') + '?' + query.value.toString(), taken)}>Take these numbers</a>
+      {Object.entries(taken).every(([name, value]) => value === undefined || query.value.get(name) === value) && ' Taken: jobs, runs a day, the busiest minute, what is asked for, durations and retries. Minutes within the busiest hour, sizes, tenants and priorities are not known: they stand as they were.'}
+      {duration > longest && ' Runs of more than 14 minutes need a pool with “belfry worker”: 14 minutes are taken for them.'}
     </p>
   )
 }
