@@ -202,7 +202,6 @@ func (p *player) step(ctx context.Context) error {
 		e := heap.Pop(&p.away).(event)
 		p.tell(e.number, e.taken.Priority, wire.OrderEvent{Event: wire.OrderReady})
 	}
-	p.queue.Next() // what is ready now stands in line before what is sent now
 	for p.sent < p.Question.Messages && p.next <= at {
 		if err := p.send(ctx); err != nil {
 			return err

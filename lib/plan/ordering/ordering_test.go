@@ -117,16 +117,30 @@ func TestEachMessageGoesItsWay(t *testing.T) {
 	}
 }
 
-// TestTheOrderIsThatOfTheQueue: the one taken is the first in line of the priority whose turn it is, or of the highest that has something.
+// TestTheOrderIsThatOfTheQueue: the one taken is the first in line of the priority whose turn it is, or of the highest that has something. A delayed
+// message stands in line when the queue is next asked something after it is ready; one that is sent at once by then goes before it.
 func TestTheOrderIsThatOfTheQueue(t *testing.T) {
 	for i, q := range questions() {
 		lines := map[string][]int{}
+		var unseen []wire.OrderEvent // ready, and not yet in line
+		see := func() {
+			for _, e := range unseen {
+				lines[e.Priority] = append(lines[e.Priority], e.Message)
+			}
+			unseen = nil
+		}
 		takes := 0
 		for n, e := range play(t, q).Events {
 			switch {
-			case e.Event == wire.OrderReady, e.Event == wire.OrderSent && e.Due == nil:
-				lines[e.Priority] = append(lines[e.Priority], e.Message)
+			case e.Event == wire.OrderReady:
+				unseen = append(unseen, e)
+			case e.Event == wire.OrderSent:
+				if e.Due == nil {
+					lines[e.Priority] = append(lines[e.Priority], e.Message)
+				}
+				see()
 			case e.Event == wire.OrderTaken:
+				see()
 				turn := string(queue.Priorities[queue.Turns[takes%len(queue.Turns)]])
 				takes++
 				from := turn
