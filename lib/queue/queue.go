@@ -74,8 +74,10 @@ const MaxLook = 100
 type Look struct {
 	Depth   map[Priority]Depth
 	Ready   [3][]Held // in the order in which they will be taken
-	Delayed [3][]Held // by when they can be taken
+	Delayed [3][]Held // by when they can be taken: the first of those that SortedOf tells of
 	Taken   [3][]Held // by when they were taken
+
+	SortedOf int // delayed messages of each priority, those that were sent first, that were put in order; 0 for all
 }
 
 // Held is a message that a queue holds. Nobody has it by looking.

@@ -71,10 +71,11 @@ type QueuePage struct {
 	Next  string  `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
 }
 
-// QueueMessages is a tenant's messages in a queue, the first of each priority and state. Those of others are not told of.
+// QueueMessages is a tenant's messages in a queue, the first of each priority and state. It shows nothing of other tenants.
 type QueueMessages struct {
 	Queue      string           `json:"queue"`
 	Priorities map[string]Depth `json:"priorities" doc:"how many messages the tenant has in it, by high, normal and low"`
+	SortedOf   int              `json:"sorted_of,omitempty" doc:"delayed messages of each priority, those that were sent first, of which the first by time are shown: one sent later may be ready earlier. Left out where all were looked at"`
 	Items      []QueueMessage   `json:"items" doc:"taken ones first, by when they were; then ready ones, in the order in which they will be; then delayed ones, by when they can be. Each of these by priority, the highest first, at most limit of each"`
 }
 

@@ -26,6 +26,14 @@ func (q *Queue) hide(m *message, at time.Duration) {
 	q.up(len(q.hidden) - 1)
 }
 
+// postpone hides a taken message until another instant. It keeps its place among those of its group, which stand as they were taken.
+func (q *Queue) postpone(m *message, at time.Duration) {
+	i := int(m.index)
+	q.hidden[i].at = at
+	q.down(i)
+	q.up(int(m.index))
+}
+
 // ripen makes ready what was hidden until now or earlier.
 func (q *Queue) ripen(now time.Duration) {
 	for len(q.hidden) > 0 && q.hidden[0].at <= now {

@@ -16,8 +16,8 @@ import (
 const looked = 1000
 
 // Look shows messages of one group, and what it has in all. Those of other groups cost nothing and are not told of. Ready messages come in
-// the order in which they will be taken, delayed ones by when they can be, taken ones by when they were; of more than 1000 of one priority
-// and state that are delayed or taken, the 1000 that have been so for longest are put in order.
+// the order in which they will be taken, delayed ones by when they can be, taken ones by when they were. Of more than 1000 delayed messages of one
+// priority, the 1000 that were sent first are put in order, and SortedOf says so.
 func (q *Queue) Look(ctx context.Context, group string, most int) (queue.Look, error) {
 	if err := ctx.Err(); err != nil {
 		return queue.Look{}, err
@@ -45,6 +45,9 @@ func (q *Queue) Look(ctx context.Context, group string, most int) (queue.Look, e
 		g := &q.groups.all[number]
 		delayed, taken := g.delayed[rank], g.taken[rank]
 		look.Depth[priority] = queue.Depth{Ready: int64(ready.held), Delayed: int64(delayed.held), Taken: int64(taken.held)}
+		if delayed.held > looked {
+			look.SortedOf = looked
+		}
 		for r := ready.first; r != 0 && len(look.Ready[rank]) < most; r = q.messages.at(r).next {
 			look.Ready[rank] = append(look.Ready[rank], q.shown(q.messages.at(r)))
 		}

@@ -89,6 +89,51 @@ func TestALookShowsWhereEachMessageOfAGroupStands(t *testing.T) {
 	}
 }
 
+// TestTakenMessagesAreShownAsTheyWereTaken: of more than are looked at, those that were taken first come first, whoever keeps them for longer.
+func TestTakenMessagesAreShownAsTheyWereTaken(t *testing.T) {
+	const many = 1001
+	now := time.Unix(1_000, 0)
+	q := local.New(local.Config{Now: func() time.Time { return now }})
+	for i := range many {
+		send(t, q, queue.Normal, queue.Outgoing{Body: fmt.Appendf(nil, "%d", i), Group: "ours"})
+	}
+	var first queue.Message
+	for i := range many {
+		now = now.Add(time.Millisecond)
+		m := receive(t, q, 1, 0, time.Hour)[0]
+		if i == 0 {
+			first = m
+		}
+	}
+	if _, err := q.Extend(t.Context(), 2*time.Hour, first); err != nil {
+		t.Fatal(err)
+	}
+	l := look(t, q, "ours", 2)
+	if got := bodies(l.Taken[1]); !slices.Equal(got, []string{"0", "1"}) || !l.Taken[1][0].Back.Equal(now.Add(2*time.Hour)) {
+		t.Errorf("taken first are %q: %+v", got, l.Taken[1])
+	}
+	// Extended, it comes back when that is over, after all others.
+	now = now.Add(time.Hour)
+	if d := look(t, q, "ours", 1).Depth[queue.Normal]; d != (queue.Depth{Ready: many - 1, Taken: 1}) {
+		t.Errorf("after an hour: %+v", d)
+	}
+}
+
+// TestALookSaysHowManyDelayedMessagesItPutInOrder: 1000 are all, of one more it says so.
+func TestALookSaysHowManyDelayedMessagesItPutInOrder(t *testing.T) {
+	q := local.New(local.Config{Now: func() time.Time { return time.Unix(1_000, 0) }})
+	for i := range 1000 {
+		send(t, q, queue.Low, queue.Outgoing{Body: fmt.Appendf(nil, "%d", i), Group: "ours", Delay: time.Duration(1000-i%1000) * time.Millisecond})
+	}
+	if l := look(t, q, "ours", 1); l.SortedOf != 0 || string(l.Delayed[2][0].Body) != "999" {
+		t.Errorf("of 1000: %d were looked at, %+v", l.SortedOf, l.Delayed[2])
+	}
+	send(t, q, queue.Low, queue.Outgoing{Body: []byte("soon"), Group: "ours", Delay: 1})
+	if l := look(t, q, "ours", 1); l.SortedOf != 1000 || string(l.Delayed[2][0].Body) != "999" {
+		t.Errorf("of 1001: %d were looked at, %+v", l.SortedOf, l.Delayed[2])
+	}
+}
+
 // TestLooksAgreeWithTheQueue: whatever is done, what the groups have is what the queue has, and the order told is that of the next deliveries.
 func TestLooksAgreeWithTheQueue(t *testing.T) {
 	for seed := range uint64(20) {

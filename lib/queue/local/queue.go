@@ -276,6 +276,10 @@ func (q *Queue) Extend(ctx context.Context, visibility time.Duration, batch ...q
 				now-m.since, visibility, queue.MaxVisibility, queue.ErrLimit)
 			continue
 		}
+		if m.taken {
+			q.postpone(m, now+visibility)
+			continue
+		}
 		q.pull(m)
 		q.hide(m, now+visibility)
 	}
