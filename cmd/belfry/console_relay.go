@@ -220,8 +220,11 @@ const queuesPath = "/v1/queues/"
 
 // pathIsUnknown reports whether a refusal says that the server has no such path. API Gateway says it as of a request without a signature.
 func pathIsUnknown(refused *client.Error) bool {
-	return refused.Code == "no_such_path" || refused.Gateway == "MissingAuthenticationTokenException"
+	return refused.Code == "no_such_path" || refused.Gateway == unknownToGateway
 }
+
+// unknownToGateway is how API Gateway refuses a path that it does not know.
+const unknownToGateway = "MissingAuthenticationTokenException"
 
 type flushed struct {
 	io.Writer
@@ -267,8 +270,8 @@ func (f *relay) refuse(w http.ResponseWriter, r *http.Request, answer *http.Resp
 		p = wire.Problem{Status: http.StatusNotFound, Code: "no_such_path", Detail: "A stack on AWS does not tell what changes: ask for what you want to know every ten seconds."}
 	case strings.HasPrefix(r.URL.Path, plansPath) && pathIsUnknown(refused):
 		p = wire.Problem{Status: http.StatusNotFound, Code: "no_such_path", Detail: "This server makes no plans: a stack on AWS does not. \"belfry plan\" makes them without a server."}
-	case strings.HasPrefix(r.URL.Path, queuesPath) && pathIsUnknown(refused):
-		p = wire.Problem{Status: http.StatusNotFound, Code: "no_such_path", Detail: "This server cannot list messages: its queues are in SQS, which does not tell what it holds. \"belfry queue list\" has how many there are."}
+	case strings.HasPrefix(r.URL.Path, queuesPath) && refused.Gateway == unknownToGateway: // a stack on AWS
+		p = wire.Problem{Status: http.StatusConflict, Code: "messages_not_listed", Detail: "The queues of this server are in SQS, which cannot list messages. belfry queue list shows how many there are."}
 	case status == http.StatusUnauthorized, status == http.StatusForbidden && refused.Gateway != "":
 		f.up.renew()
 		p = f.up.problem("credential_refused", f.up.explain(refused))

@@ -334,7 +334,9 @@ func TestAConsoleSaysThatAStackMakesNoPlans(t *testing.T) {
 	up.will(unknown)
 	d.ask("GET", "/v1/plan/retry", "").refused(404, "no_such_path", "belfry plan")
 	up.will(unknown)
-	d.ask("GET", "/v1/queues/default/messages", "").refused(404, "no_such_path", "SQS")
+	d.ask("GET", "/v1/queues/default/messages", "").refused(409, "messages_not_listed", "SQS")
+	up.will(said(404, "application/problem+json", `{"status": 404, "code": "no_such_path", "detail": "There is nothing at it."}`))
+	d.ask("GET", "/v1/queues/default/messages", "").refused(404, "no_such_path", "There is nothing at it.")
 	up.will(unknown)
 	d.ask("GET", "/v1/jobs", "").refused(502, "credential_refused")
 	up.will(said(401, "application/problem+json", `{"title":"Unauthorized","status":401,"code":"unauthenticated","detail":"The signature of the request is wrong."}`,

@@ -30,17 +30,18 @@ func TestTheMessagesOfAQueueAreListed(t *testing.T) {
 		t.Errorf("a queue that is not there: %s", got.errors)
 	}
 	call(exitUsage, "", "queue", "messages", "default", "-n", "101")
+	call(exitUsage, "", "queue", "messages", "")
 }
 
-// TestAServerOverSQSSaysThatItCannotListMessages: it has no such path, as a stack on AWS.
-func TestAServerOverSQSSaysThatItCannotListMessages(t *testing.T) {
+// TestMessagesThatAreNotListedAreExplainedByTheServer: a path that is missing says nothing of SQS.
+func TestMessagesThatAreNotListedAreExplainedByTheServer(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = w.Write([]byte(`{"status": 404, "code": "no_such_path", "detail": "There is nothing at it."}`))
 	}))
 	t.Cleanup(s.Close)
-	if got := to(t, s.URL)(exitFailed, "", "queue", "messages", "default"); !strings.Contains(got.errors, "SQS") || !strings.Contains(got.errors, "belfry queue list") {
+	if got := to(t, s.URL)(exitFailed, "", "queue", "messages", "default"); strings.Contains(got.errors, "SQS") || !strings.Contains(got.errors, "There is nothing at it.") {
 		t.Error(got.errors)
 	}
 }

@@ -9,11 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
-	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/cloud"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/node"
-	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -125,22 +123,6 @@ func (p *process) waiting(ctx context.Context, tenant string) ([]wire.Queue, err
 		}
 	}
 	return shown, nil
-}
-
-// looks shows what is in the queues of this process, nil where they are in SQS, which cannot list messages. A queue for another tenant's workers is
-// as one that is not there; in the others each tenant has its own messages.
-func (p *process) looks() api.Look {
-	if p.queues == nil {
-		return nil
-	}
-	return func(ctx context.Context, tenant, name string, most int) (look queue.Look, found bool, err error) {
-		q := p.queues[name]
-		if owner := p.node.Elsewhere[name]; q == nil || owner != "" && owner != tenant {
-			return look, false, nil
-		}
-		look, err = q.Look(ctx, tenant, most)
-		return look, true, err
-	}
 }
 
 // workers are those of this process, and the tenant's in others.

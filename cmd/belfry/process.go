@@ -134,7 +134,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	p.handler, err = api.New(api.Config{
 		Control: p.node.Control, Gate: gate, Now: time.Now, Version: thisBuild().Version, Log: log,
 		NewID: newID, Counts: registry, Tracer: tracer,
-		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Look: p.looks(), Metrics: shown, Backup: p.backup, Secrets: vault, Remote: p.node.Remote, Console: pages,
+		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Look: api.LookInto(p.queues, p.node.Elsewhere), Metrics: shown, Backup: p.backup, Secrets: vault, Remote: p.node.Remote, Console: pages,
 		Simulator: simulate.Service{}, Planner: plan.Service{Store: plan.Adapter{Writes: dynamo.Parallel}}, Changes: &api.Changes{Hub: &p.changes, Complete: !s.engines.shared()},
 		Local: s.local && !s.door.behindProxy, Hosts: s.hosts, BehindProxy: s.door.behindProxy,
 	})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -60,13 +59,13 @@ apart it is when the next one is due. SQS cannot list messages, so a server with
   belfry queue messages gpu -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			if args[0] == "" {
+				return misused("QUEUE is empty: want the name of a queue, as \"belfry queue list\" shows it")
+			}
 			if most < 1 || most > queue.MaxLook {
 				return misused("-n %d: want 1 to %d", most, queue.MaxLook)
 			}
 			got, err := server.Messages(ctx, args[0], most)
-			if client.HasCode(err, "no_such_path") {
-				return errors.New("this server cannot list messages: its queues are in SQS, which does not tell what it holds; \"belfry queue list\" has how many there are")
-			}
 			if err != nil {
 				return err
 			}
@@ -85,6 +84,9 @@ apart it is when the next one is due. SQS cannot list messages, so a server with
 			sum := inAll(wire.Queue{Priorities: got.Priorities})
 			if all := sum.Ready + sum.Delayed + sum.Taken; all > int64(len(got.Items)) {
 				fmt.Fprintf(c.messages(), "%d of %d messages: at most %d of each priority and state\n", len(got.Items), all, most)
+			}
+			if got.SortedOf > 0 {
+				fmt.Fprintf(c.messages(), "of the delayed messages of a priority only the %d that were sent first were put in order\n", got.SortedOf)
 			}
 			return nil
 		}),

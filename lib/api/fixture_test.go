@@ -167,15 +167,8 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 			return []wire.Queue{{Name: "default", Priorities: map[string]wire.Depth{"high": {}}}}, nil
 		},
 		Workers: func(context.Context, string) ([]wire.Worker, error) { return nil, nil },
-		Look: func(ctx context.Context, tenant, name string, most int) (look queue.Look, found bool, err error) {
-			q := map[string]*queuelocal.Queue{job.DefaultQueue: near, "far": far}[name]
-			if q == nil || name == "far" && tenant != access.DefaultTenant {
-				return look, false, nil
-			}
-			look, err = q.Look(ctx, tenant, most)
-			return look, true, err
-		},
-		Local: true,
+		Look:    api.LookInto(map[string]*queuelocal.Queue{job.DefaultQueue: near, "far": far}, map[string]string{"far": access.DefaultTenant}),
+		Local:   true,
 	}
 	if change != nil {
 		change(&cfg)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
@@ -15,6 +16,30 @@ import (
 // the tenant may know of.
 type Look func(ctx context.Context, tenant, name string, most int) (look queue.Look, found bool, err error)
 
+// lister is a queue that can list its messages.
+type lister interface {
+	Look(ctx context.Context, group string, most int) (queue.Look, error)
+}
+
+// errNotListed says that the queues of a server cannot list their messages.
+var errNotListed = errors.New("the queues list no messages")
+
+// LookInto looks into the queues of a process, by name; nil says that they are in SQS, which lists no messages. owners has the queues that only workers
+// in other processes serve, and the tenant of each: for all other tenants such a queue does not exist.
+func LookInto[Q lister](queues map[string]Q, owners map[string]string) Look {
+	return func(ctx context.Context, tenant, name string, most int) (look queue.Look, found bool, err error) {
+		if queues == nil {
+			return look, false, errNotListed
+		}
+		q, there := queues[name]
+		if owner := owners[name]; !there || owner != "" && owner != tenant {
+			return look, false, nil
+		}
+		look, err = q.Look(ctx, tenant, most)
+		return look, true, err
+	}
+}
+
 type messageList struct {
 	Queue string `path:"queue" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" example:"default" doc:"the queue's name"`
 	Limit int    `query:"limit" minimum:"1" maximum:"100" doc:"how many at most of each priority and state, 50 by default"`
@@ -26,7 +51,7 @@ const shownMessages = 50
 func (a *api) looks() {
 	register(a, operation{id: "list-messages", method: http.MethodGet, path: "/v1/queues/{queue}/messages", tag: "system", tagged: true, scope: access.Read,
 		summary: "List the messages of the tenant in a queue of the server's own, the first of each priority and state; SQS cannot list its own",
-		codes:   []control.Code{codeNoSuchPool}}, a.listMessages)
+		codes:   []control.Code{codeNoSuchPool, codeNotListed}}, a.listMessages)
 }
 
 func (a *api) listMessages(ctx context.Context, p *messageList, in input[noBody]) (*answer[wire.QueueMessages], error) {
@@ -35,13 +60,16 @@ func (a *api) listMessages(ctx context.Context, p *messageList, in input[noBody]
 		most = shownMessages
 	}
 	look, found, err := a.Look(ctx, in.tenant, p.Queue, most)
+	if errors.Is(err, errNotListed) {
+		return nil, newProblem(codeNotListed, "The queues of this server are in SQS, which cannot list messages. belfry queue list shows how many there are.")
+	}
 	if err != nil {
 		return nil, err
 	}
 	if !found {
 		return nil, newProblem(codeNoSuchPool, "This server has no queue "+p.Queue+". belfry queue list has those that you may see.")
 	}
-	shown := wire.QueueMessages{Queue: p.Queue, Priorities: map[string]wire.Depth{}, Items: []wire.QueueMessage{}}
+	shown := wire.QueueMessages{Queue: p.Queue, Priorities: map[string]wire.Depth{}, SortedOf: look.SortedOf, Items: []wire.QueueMessage{}}
 	for _, priority := range queue.Priorities {
 		d := look.Depth[priority]
 		shown.Priorities[string(priority)] = wire.Depth{Ready: d.Ready, Delayed: d.Delayed, Taken: d.Taken}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/api"
+	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -73,6 +74,10 @@ func TestAQueueShowsATenantItsOwnMessages(t *testing.T) {
 			t.Errorf("%s\n%s", far.body, none.body)
 		}
 	})
+	sqs := start(t, 0, func(cfg *api.Config) { cfg.Look = api.LookInto[*queuelocal.Queue](nil, nil) })
+	if r := sqs.send("GET", "/v1/queues/default/messages", "").is(409); into[wire.Problem](r).Code != "messages_not_listed" || !strings.Contains(string(r.body), "SQS") {
+		t.Errorf("a server whose queues are in SQS answers %s", r.body)
+	}
 	without := start(t, 0, func(cfg *api.Config) { cfg.Look = nil })
 	if r := without.send("GET", "/v1/queues/default/messages", "").is(404); into[wire.Problem](r).Code != "no_such_path" {
 		t.Errorf("a server that cannot list messages answers %s", r.body)

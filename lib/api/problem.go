@@ -73,6 +73,7 @@ var statusOf = map[control.Code]int{
 	codeNoSecretsKey:        http.StatusConflict,
 	codeTooManySecrets:      http.StatusConflict,
 	codeNoSuchPool:          http.StatusNotFound,
+	codeNotListed:           http.StatusConflict,
 	codeOfferGone:           http.StatusConflict,
 	codeFenced:              http.StatusConflict,
 	codeTicket:              http.StatusForbidden,

@@ -25,7 +25,8 @@ import (
 
 // What workers elsewhere are told. The HTTP statuses stand in statusOf.
 const (
-	codeNoSuchPool control.Code = "no_such_queue" // that the tenant may look into, or for workers elsewhere of this tenant
+	codeNotListed  control.Code = "messages_not_listed" // the queues of this server are in SQS, which cannot list messages
+	codeNoSuchPool control.Code = "no_such_queue"       // that the tenant may look into, or for workers elsewhere of this tenant
 	codeOfferGone  control.Code = "offer_gone"
 	codeFenced     control.Code = "fenced"
 	codeTicket     control.Code = "wrong_ticket"

@@ -366,7 +366,7 @@ func (c *Client) Queues(ctx context.Context) ([]wire.Queue, error) {
 }
 
 // Messages gives what the tenant has in a queue of the server's own memory, at most so many of each priority and state; 0 for the server's default.
-// Where the queue is in SQS, the error has the code no_such_path.
+// Where the queue is in SQS, the error has the code messages_not_listed.
 func (c *Client) Messages(ctx context.Context, queue string, most int) (wire.QueueMessages, error) {
 	query := url.Values{}
 	if most > 0 {

@@ -48,11 +48,7 @@ export function Live() {
         </button>
         {paused && <span class="fine">It stands still, as it was when you paused it.</span>}
       </div>
-      {live.error instanceof Refusal && live.error.problem.code === 'no_such_path' ? (
-        <p class="nothing">This server cannot list messages: its queues are in SQS, which does not tell what it holds. Queues and workers has how many there are.</p>
-      ) : (
-        <Refused error={live.error} />
-      )}
+      <Refused error={live.error} />
       {!shown && !paused && pending(live.error) && <Waiting lines={6} />}
       {shown && <Shown of={shown} />}
       <InTerminal command={'belfry queue messages ' + quoted(name)} flags={{}} />
