@@ -5,15 +5,16 @@ import { Board, places, priorities, tell, type Piece, type Place } from './board
 import { useLive } from './live'
 import type { Depth, Page, Queue } from './model'
 import { quoted } from './quoted'
-import { asked, Field, Figure, InTerminal } from './tool'
+import { asked, Figure, InTerminal, say } from './tool'
 import { Ago, Empty, Instant, pending, Refused, RunLink, Waiting } from './ui'
 
 interface Message {
-  run: string
+  run?: string
+  unreadable?: boolean
   step?: string
   state: Place
   priority: string
-  nominal_time: string
+  nominal_time?: string
   sent_at: string
   ready_at?: string
   taken_at?: string
@@ -31,18 +32,28 @@ const every = 1000 // what comes of the clock alone, as that a message is ready,
 const limit = 50
 
 export function Live() {
-  const name = asked('queue', 'default')
+  const name = asked('queue', 'default') || 'default'
   const queues = useLive('queues by name', async (stop) => (await get<Page<Queue>>('/queues', {}, stop)).data.items, 0)
   const [paused, setPaused] = useState(false)
   const live = useLive(paused || !name ? '' : 'messages ' + name, async (stop) => (await get<Answer>(`/queues/${encodeURIComponent(name)}/messages`, { limit }, stop)).data, every)
   const last = useRef<Answer>()
   if (live.data) last.current = live.data
+  const choose = (queue: string) => {
+    setPaused(false) // nothing is known of another one
+    say('queue', queue, 'default')
+  }
   const shown = last.current?.queue === name && !(live.error instanceof Refusal && !live.data) ? last.current : undefined
   return (
     <>
       <div class="filters">
-        <Field name="queue" label="Queue" usual="default" size={16} maxLength={128} list="queue-names" />
-        <datalist id="queue-names">{queues.data?.map((q) => <option key={q.name} value={q.name} />)}</datalist>
+        <label>
+          <span>Queue</span>
+          <select name="queue" value={name} onChange={(event) => choose(event.currentTarget.value)}>
+            {[...new Set([...(queues.data ?? []).map((q) => q.name), name])].map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        </label>
         <button type="button" class="act" aria-pressed={paused} onClick={() => setPaused(!paused)}>
           Pause
         </button>
@@ -70,6 +81,7 @@ function Shown({ of }: { of: Answer }) {
   return (
     <Figure title="Your messages" about={tell(sum) + '. Those of other tenants are not shown.'} table={<Table all={of.items} />}>
       <Board pieces={pieces} counts={counts} of="names" />
+      <p class="fine">Taken: with a worker, or waiting for its next attempt.</p>
     </Figure>
   )
 }
@@ -78,10 +90,11 @@ function Shown({ of }: { of: Answer }) {
 function piecesOf(items: Message[]): Piece[] {
   const met = new Map<string, number>()
   return items.map((m) => {
-    const of = m.run + (m.step ? '/' + m.step : '')
+    const run = m.run ?? 'unreadable'
+    const of = run + (m.step ? '/' + m.step : '')
     const n = (met.get(of) ?? 0) + 1
     met.set(of, n)
-    return { key: n > 1 ? `${of} (${n})` : of, text: m.step ?? m.run.split('~')[0] ?? m.run, place: m.state, priority: m.priority }
+    return { key: n > 1 ? `${of} (${n})` : of, text: m.step ?? run.split('~')[0] ?? run, place: m.state, priority: m.priority }
   })
 }
 
@@ -90,7 +103,7 @@ function Table({ all }: { all: Message[] }) {
     <table>
       <thead>
         <tr>
-          {['Run', 'State', 'Priority', 'Since or until', 'Taken so often'].map((h) => (
+          {['Run', 'State', 'Priority', 'Since or until', 'Back at', 'Deliveries'].map((h) => (
             <th scope="col" key={h}>
               {h}
             </th>
@@ -101,7 +114,7 @@ function Table({ all }: { all: Message[] }) {
         {all.map((m, i) => (
           <tr key={i}>
             <td>
-              <RunLink id={m.run} />
+              {m.run ? <RunLink id={m.run} /> : 'cannot be read'}
               {m.step && <> step {m.step}</>}
             </td>
             <td>{m.state}</td>
@@ -121,6 +134,7 @@ function Table({ all }: { all: Message[] }) {
                 </>
               )}
             </td>
+            <td>{m.back_at ? <Instant at={m.back_at} /> : '–'}</td>
             <td class="num">{m.receives}</td>
           </tr>
         ))}

@@ -4,8 +4,8 @@ import { get } from './api'
 import { Board, places, priorities, tell, type Piece, type Place } from './board'
 import { moved } from './chart'
 import { filter, query } from './router'
-import { length, span } from './time'
-import { Absent, asked, Field, Figure, InTerminal, say, still, useAsked, useMarker } from './tool'
+import { span } from './time'
+import { Absent, asked, clamped, Distribution, Field, Figure, InTerminal, oneOf, say, still, useAsked, useMarker } from './tool'
 import { pending, Waiting } from './ui'
 
 interface Event {
@@ -40,8 +40,6 @@ const others = [
   { name: 'batch', label: 'A worker takes at once', usual: '1' },
   { name: 'seed', label: 'Seed', usual: '1' },
 ]
-const kinds = ['constant', 'exponential', 'lognormal']
-const usualP99 = '1500ms' // five times the usual mean
 const speeds = ['0.1', '0.25', '0.5', '1', '2', '5', '20', '100']
 
 /** time writes an instant of the play to the millisecond: events follow each other closely. */
@@ -49,7 +47,6 @@ const time = (seconds: number): string => seconds.toFixed(3) + ' s'
 const between = (from: number | undefined, to: number | undefined): string => (from === undefined || to === undefined ? '–' : time(to - from))
 
 export function Played() {
-  const kind = asked('distribution', 'constant')
   const question: Record<string, string | undefined> = {
     ...Object.fromEntries(dials.map((f) => [f.name, asked(f.name, f.usual)])),
     ...Object.fromEntries([...others.map((f) => f.name), 'distribution', 'p99'].map((name) => [name, query.value.get(name) ?? undefined])),
@@ -66,15 +63,9 @@ export function Played() {
       <details class="besides">
         <summary>How durations are distributed, batches, and the seed</summary>
         <div class="filters">
-          <label>
-            <span>Durations are</span>
-            <select name="distribution" value={kind} onChange={(event) => distribute(event.currentTarget.value)}>
-              {kinds.map((k) => (
-                <option key={k}>{k}</option>
-              ))}
-            </select>
-          </label>
-          {kind === 'lognormal' && <Field name="p99" label="One run in a hundred takes longer than" usual="" />}
+          <Distribution usual="300ms">
+            <Field name="p99" label="One run in a hundred takes longer than" usual="" />
+          </Distribution>
           {others.map((f) => (
             <Field key={f.name} {...f} />
           ))}
@@ -91,12 +82,6 @@ export function Played() {
       )}
     </>
   )
-}
-
-/** distribute chooses a distribution. The lognormal one has a p99, which is five times the mean until it is said. */
-function distribute(kind: string) {
-  const mean = length(asked('duration', ''))
-  filter({ distribution: kind === 'constant' ? undefined : kind, p99: kind === 'lognormal' ? (mean > 0 ? mean * 5 + 'ms' : usualP99) : undefined }, true)
 }
 
 /** standing is where each message stands after so many events: those that have ended stand nowhere. */
@@ -130,7 +115,8 @@ const does = (e: Event): string =>
 function Play({ of }: { of: Answer }) {
   const { events } = of
   const last = events.length - 1
-  const speed = Number(asked('speed', '1')) || 1
+  const pace = oneOf('speed', speeds, '1')
+  const speed = Number(pace)
   const clock = useRef(0) // in seconds of the play
   const next = (n: number) => {
     const here = events[n]?.at ?? 0
@@ -140,7 +126,7 @@ function Play({ of }: { of: Answer }) {
     const to = events.findLastIndex((e) => e.at <= clock.current)
     return Math.max(n, to)
   }
-  const { at, playing, play, stop, drag } = useMarker(last, Number(query.value.get('at') ?? 0) - 1, (n) => filter({ at: n < 0 ? undefined : String(n + 1) }, true), next)
+  const { at, playing, play, stop, drag } = useMarker(last, clamped('at', 0, events.length) - 1, (n) => filter({ at: n < 0 ? undefined : String(n + 1) }, true), next)
   const stands = useMemo(() => standing(events, at + 1), [events, at])
   const one = events[at]
   const told = one ? `at ${time(one.at)}: ${does(one)}. ${tell(stands.sum)}, ${stands.ended.toLocaleString('en')} ended` : ''
@@ -161,8 +147,8 @@ function Play({ of }: { of: Answer }) {
         </button>
         <label class="speed">
           <span>Speed</span>{' '}
-          <select name="speed" value={asked('speed', '1')} onChange={(event) => say('speed', event.currentTarget.value, '1')}>
-            {[...new Set([...speeds, asked('speed', '1')])].map((s) => (
+          <select name="speed" value={pace} onChange={(event) => say('speed', event.currentTarget.value, '1')}>
+            {speeds.map((s) => (
               <option key={s} value={s}>
                 {s} ×
               </option>

@@ -7,6 +7,7 @@ import { useLive } from './live'
 import { quoted } from './quoted'
 import { filter, query } from './router'
 import type { Week } from './stats'
+import { length } from './time'
 import { Command, Refused } from './ui'
 
 const pause = 150
@@ -47,6 +48,18 @@ export function Field({ name, label, usual, follow, size = 8, placeholder = usua
       <input type="text" name={name} value={typed !== undefined && (typed || usual) === value ? typed : value} placeholder={placeholder} aria-invalid={wrong ? 'true' : undefined} size={size} spellcheck={false} autocomplete="off" onInput={input} onBlur={() => setTyped(undefined)} onKeyUp={follow} onClick={follow} onFocus={follow} {...more} />
     </label>
   )
+}
+
+/** clamped is a whole number from least to most that the address says for a name, the nearest of them; least where it says no number. */
+export const clamped = (name: string, least: number, most: number): number => {
+  const n = Math.round(Number(query.value.get(name) ?? NaN))
+  return Number.isNaN(n) ? least : Math.min(most, Math.max(least, n))
+}
+
+/** oneOf is what the address says for a name where it is one of a list, and else the usual. */
+export const oneOf = (name: string, list: readonly string[], usual: string): string => {
+  const said = asked(name, usual)
+  return list.includes(said) ? said : usual
 }
 
 const frame = 80 // ms that a marker stays at a place while it plays
@@ -109,6 +122,46 @@ export function Figure({ title, about, table, children }: { title: string; about
         </div>
       </details>
     </figure>
+  )
+}
+
+const kinds = { constant: 'constant', exponential: 'exponential', lognormal: 'lognormal, with a p99' }
+
+/** Distribution chooses how durations are distributed. The lognormal one has a p99, which is five times the mean until it is said, and then stays as
+ * many times as long as the mean; usual is the mean where the address says none. */
+export function Distribution({ usual, children }: { usual: string; children: ComponentChildren }) {
+  const kind = oneOf('distribution', Object.keys(kinds), 'constant')
+  const mean = length(asked('duration', usual))
+  const p99 = length(asked('p99', ''))
+  const before = useRef({ mean, p99 })
+  useEffect(() => {
+    const was = before.current
+    let next = p99
+    if (kind === 'lognormal' && mean > 0 && mean !== was.mean && p99 > 0 && p99 === was.p99) {
+      const text = Number(((p99 * mean) / was.mean).toPrecision(6)) + 'ms'
+      next = length(text)
+      filter({ p99: text }, true)
+    }
+    // While one is typed it may be no duration: what it was before is what the other goes by.
+    before.current = { mean: mean > 0 ? mean : was.mean, p99: next }
+  }, [kind, mean, p99])
+  const choose = (kind: string) => filter({ distribution: kind === 'constant' ? undefined : kind, p99: kind === 'lognormal' ? Math.round((mean > 0 ? mean : length(usual)) * 5) + 'ms' : undefined }, true)
+  return (
+    <>
+      <div class="dial">
+        <label>
+          <span>Durations are</span>
+          <select name="distribution" value={kind} onChange={(event) => choose(event.currentTarget.value)}>
+            {Object.entries(kinds).map(([value, name]) => (
+              <option key={value} value={value}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
+      {kind === 'lognormal' && children}
+    </>
   )
 }
 

@@ -136,18 +136,32 @@ test('made-up load that is refused says why beside what was shown, and durations
   const { page } = v
   await page.locator('.piece').first().waitFor()
   await page.getByRole('textbox', { name: 'Messages in all' }).fill('1001')
-  await page.locator('.refused', { hasText: '1 to 1000' }).waitFor()
+  await page.locator('.refused', { hasText: 'at most 1000' }).waitFor()
   await page.locator('.page.old .piece').first().waitFor()
-  assert.match(v.errors.splice(0).filter((e) => !e.includes('status of 429')).join(), /^[^,]* status of 422 [^,]*$/)
+  assert.match(v.errors.splice(0).filter((e) => !e.includes('status of 429')).join(), /^[^,]* status of 400 [^,]*$/)
   await page.getByRole('textbox', { name: 'Messages in all' }).fill('30')
   await page.getByText('How durations are distributed').click()
   await page.getByRole('combobox', { name: 'Durations are' }).selectOption('lognormal')
   assert.equal(await page.getByRole('textbox', { name: 'One run in a hundred' }).inputValue(), '1500ms')
+  // It follows the mean, so that a longer one is not refused.
+  await page.getByRole('textbox', { name: 'Mean duration' }).fill('3s')
+  await page.waitForFunction(() => new URLSearchParams(location.search).get('p99') === '15000ms')
   await page.waitForFunction(() => !document.querySelector('.page.old') && document.querySelector('.played'))
   await page.route('**/v1/plan/order*', (route) => route.fulfill({ status: 404, contentType: 'application/problem+json', body: JSON.stringify({ title: 'Not Found', status: 404, code: 'no_such_path', detail: 'There is nothing here.' }) }))
   await page.goto(server.console + '/tools/queue?load=made')
   await page.getByText('This server makes no plans.').waitFor()
   await v.end()
+})
+
+test('an odd address leads to an event that there is, and to a speed of the list', async () => {
+  for (const [at, happened] of [['1.5', 2], ['-7', 0], ['soon', 0], ['1e9', 240]]) {
+    const v = await Visit.to(server.console + '/tools/queue?' + new URLSearchParams({ load: 'made', messages: '60', delayed: '1', at, speed: '-3' }))
+    await v.page.getByText(`event ${happened} of 240`).waitFor()
+    assert.equal(await v.page.getByRole('combobox', { name: 'Speed' }).inputValue(), '1')
+    await v.page.getByRole('button', { name: 'Play' }).click()
+    await v.page.waitForFunction(() => /event [1-9]/.test(document.querySelector('.played header').textContent))
+    await v.end()
+  }
 })
 
 test('a message moves from delayed to ready to taken and is gone, as the server has it', async () => {
@@ -185,6 +199,8 @@ test('a message moves from delayed to ready to taken and is gone, as the server 
   assert.deepEqual(api.items.map((m) => [m.run, m.state, m.priority]), [[first, 'taken', 'high'], [second, 'ready', 'low']])
   assert.deepEqual(printed.items.map((m) => [m.run, m.state, m.taken_at]), api.items.map((m) => [m.run, m.state, m.taken_at]))
   await clean(v)
+  assert.match(await page.getByRole('region', { name: 'Your messages' }).locator('tbody tr').first().locator('td').nth(4).textContent(), /\d/)
+  await page.getByText('waiting for its next attempt').waitFor()
   // It stands still when it is told to.
   const pause = page.getByRole('button', { name: 'Pause' })
   await pause.focus()
@@ -214,7 +230,7 @@ test('a queue that is not there, and a server that cannot list messages, are tol
   const { page } = v
   await page.locator('.refused', { hasText: 'This server has no queue gpu.' }).waitFor()
   v.errors.splice(0)
-  await page.getByRole('combobox', { name: 'Queue' }).fill('default')
+  await page.getByRole('combobox', { name: 'Queue' }).selectOption('default')
   await page.getByText('You have no message in this queue now.').waitFor()
   await page.route('**/v1/queues/*/messages*', (route) => route.fulfill({ status: 409, contentType: 'application/problem+json', body: JSON.stringify({ title: 'Conflict', status: 409, code: 'messages_not_listed', detail: 'The queues of this server are in SQS, which cannot list messages.' }) }))
   await page.goto(server.console + '/tools/queue')

@@ -8,7 +8,7 @@ import { now } from '../clock'
 import { filter, query, to, withQuery } from '../router'
 import { meanOf, nice, type Week } from '../stats'
 import { instant, length, parse, short, span, zoneFor } from '../time'
-import { Absent, asked, Field, Figure, InTerminal, say, useAsked, useMarker, useWeek } from '../tool'
+import { Absent, asked, Distribution, Field, Figure, InTerminal, say, useAsked, useMarker, useWeek } from '../tool'
 import { pending, Waiting } from '../ui'
 
 interface Point {
@@ -76,7 +76,6 @@ const others = [
   { name: 'warm', label: 'Warm-up, not counted', usual: '' },
   { name: 'seed', label: 'Seed', usual: '1' },
 ]
-const kinds = { constant: 'constant', exponential: 'exponential', lognormal: 'lognormal, with a p99' }
 
 /** time writes seconds; what is less than a millisecond has three digits. Less than a tenth of a microsecond is no wait. */
 const time = (seconds: number | undefined) => (seconds === undefined ? '–' : seconds >= 1e-7 && seconds < 1e-3 ? Number((seconds * 1e6).toPrecision(3)) + ' µs' : span(seconds * 1000))
@@ -84,29 +83,18 @@ const count = (n: number) => (n < 1e-6 ? 0 : n).toLocaleString('en', n < 100 ? {
 const percent = (share: number) => (share * 100).toFixed(1).replace(/\.0$/, '') + ' %'
 
 export function Scaling() {
-  const kind = asked('distribution', 'constant')
   const given = Object.fromEntries([...dials, ...others].map((f) => [f.name, query.value.get(f.name) ?? (f.name === 'workers' || f.name === 'arrivals' ? f.usual : undefined)]))
   const question = { ...given, distribution: query.value.get('distribution') ?? undefined, p99: query.value.get('p99') ?? undefined }
   const got = useAsked('queue ' + JSON.stringify(question), async (stop) => (await get<Answer>('/plan/queue', question, stop)).data)
   const shown = got.data
-  useFollowing(kind)
+  useInstant()
   return (
     <>
       <div class="dials">
         {dials.map((d) => (d.name !== 'grow' || asked('from', '0') !== '0' || query.value.has('grow')) && <Dial key={d.name} {...d} />)}
-        <div class="dial">
-          <label>
-            <span>Durations are</span>
-            <select name="distribution" value={kind} onChange={(event) => distribute(event.currentTarget.value)}>
-              {Object.entries(kinds).map(([value, name]) => (
-                <option key={value} value={value}>
-                  {name}
-                </option>
-              ))}
-            </select>
-          </label>
-        </div>
-        {kind === 'lognormal' && <Dial name="p99" label="One run in a hundred takes longer than" usual="" stops={durations} />}
+        <Distribution usual="200ms">
+          <Dial name="p99" label="One run in a hundred takes longer than" usual="" stops={durations} />
+        </Distribution>
       </div>
       <details class="besides">
         <summary>Priorities, what is counted, and the seed</summary>
@@ -131,32 +119,14 @@ export function Scaling() {
   )
 }
 
-/** distribute chooses a distribution. The lognormal one has a p99, which is five times the mean until it is said. */
-function distribute(kind: string) {
-  const mean = length(asked('duration', '200ms'))
-  filter({ distribution: kind === 'constant' ? undefined : kind, p99: kind === 'lognormal' ? Math.round((mean || 200) * 5) + 'ms' : undefined }, true)
-}
-
-/** useFollowing changes what goes with what was changed. The p99 stays as many times as long as the mean, so that no duration that a slider has is
- * refused; and an instant is one of the time that it was chosen in. */
-function useFollowing(kind: string) {
-  const mean = length(asked('duration', '200ms'))
-  const p99 = length(asked('p99', ''))
+/** useInstant forgets the instant when another time is simulated: it is one of the time that it was chosen in. */
+function useInstant() {
   const long = asked('for', '10m')
-  const before = useRef({ mean, p99, long })
+  const before = useRef(long)
   useEffect(() => {
-    const was = before.current
-    const changes: Record<string, string | undefined> = {}
-    if (long !== was.long) changes.at = undefined
-    let next = p99
-    if (kind === 'lognormal' && mean > 0 && mean !== was.mean && p99 > 0 && p99 === was.p99) {
-      changes.p99 = Number(((p99 * mean) / was.mean).toPrecision(6)) + 'ms'
-      next = length(changes.p99)
-    }
-    // While one is typed it may be no duration: what it was before is what the other goes by.
-    before.current = { mean: mean > 0 ? mean : was.mean, p99: next, long }
-    if (Object.keys(changes).length > 0) filter(changes, true)
-  }, [kind, mean, p99, long])
+    if (long !== before.current) filter({ at: undefined }, true)
+    before.current = long
+  }, [long])
 }
 
 /** choose puts a value into the address. Workers that are not there at first come as functions of a queue do, unless it is said how. */
