@@ -80,29 +80,27 @@ func (a *api) listMessages(ctx context.Context, p *messageList, in input[noBody]
 	}{{"taken", look.Taken}, {"ready", look.Ready}, {"delayed", look.Delayed}} {
 		for rank, all := range of.ranks {
 			for _, held := range all {
-				if m, ok := a.message(ctx, held, of.state, queue.Priorities[rank]); ok {
-					shown.Items = append(shown.Items, m)
-				}
+				shown.Items = append(shown.Items, message(held, of.state, queue.Priorities[rank]))
 			}
 		}
 	}
 	return &answer[wire.QueueMessages]{shown}, nil
 }
 
-// message shows one message; ok is false of one that cannot be read, which no worker can either.
-func (a *api) message(ctx context.Context, held queue.Held, state string, priority queue.Priority) (m wire.QueueMessage, ok bool) {
-	read, err := run.DecodeMessage(held.Body)
-	if err != nil {
-		a.Log.WarnContext(ctx, "a message is not shown", "error", err)
-		return m, false
+// message shows one message. One that cannot be read, which no worker can either, has a mark in place of its run.
+func message(held queue.Held, state string, priority queue.Priority) wire.QueueMessage {
+	m := wire.QueueMessage{State: state, Priority: string(priority), SentAt: held.Sent.UTC(), Receives: held.Receives}
+	if read, err := run.DecodeMessage(held.Body); err != nil {
+		m.Unreadable = true
+	} else {
+		id := read.Run.ID
+		m.Run, m.Step, m.NominalTime = id.Whole().String(), id.Step, id.Time()
 	}
-	id := read.Run.ID
-	m = wire.QueueMessage{Run: id.Whole().String(), Step: id.Step, State: state, Priority: string(priority), NominalTime: id.Time(), SentAt: held.Sent.UTC(), Receives: held.Receives}
 	switch state {
 	case "delayed":
 		m.ReadyAt = held.Back.UTC()
 	case "taken":
 		m.TakenAt, m.BackAt = held.Taken.UTC(), held.Back.UTC()
 	}
-	return m, true
+	return m
 }

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
+	"github.com/belfry-scheduler/belfry/lib/queue"
 	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -81,6 +83,19 @@ func TestAQueueShowsATenantItsOwnMessages(t *testing.T) {
 	without := start(t, 0, func(cfg *api.Config) { cfg.Look = nil })
 	if r := without.send("GET", "/v1/queues/default/messages", "").is(404); into[wire.Problem](r).Code != "no_such_path" {
 		t.Errorf("a server that cannot list messages answers %s", r.body)
+	}
+}
+
+// TestAMessageThatCannotBeReadIsListed: with a mark, since it takes room and no worker can start it.
+func TestAMessageThatCannotBeReadIsListed(t *testing.T) {
+	q := queuelocal.New(queuelocal.Config{})
+	if _, err := q.Send(t.Context(), queue.High, queue.Outgoing{Body: []byte("nonsense"), Group: access.DefaultTenant}); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, 0, func(cfg *api.Config) { cfg.Look = api.LookInto(map[string]*queuelocal.Queue{"odd": q}, nil) })
+	got := into[wire.QueueMessages](s.send("GET", "/v1/queues/odd/messages", "").is(200))
+	if len(got.Items) != 1 || !got.Items[0].Unreadable || got.Items[0].Run != "" || got.Items[0].State != "ready" || got.Items[0].Priority != "high" {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -81,11 +81,12 @@ type QueueMessages struct {
 
 // QueueMessage is a message that a queue holds, by which a worker may start a run.
 type QueueMessage struct {
-	Run         string    `json:"run" doc:"ID of the run"`
+	Run         string    `json:"run,omitempty" doc:"ID of the run; left out where the message cannot be read"`
+	Unreadable  bool      `json:"unreadable,omitempty" doc:"the message cannot be read: no worker can start a run by it"`
 	Step        string    `json:"step,omitempty" doc:"path of the step, where it is for one of a workflow's run"`
 	State       string    `json:"state" enum:"delayed,ready,taken" doc:"delayed: sent ahead of its time; ready: a worker may take it; taken: with a worker, or between two attempts"`
 	Priority    string    `json:"priority" enum:"high,normal,low"`
-	NominalTime time.Time `json:"nominal_time" doc:"of the run: when it is due by its schedule, or was asked for"`
+	NominalTime time.Time `json:"nominal_time,omitzero" doc:"of the run: when it is due by its schedule, or was asked for"`
 	SentAt      time.Time `json:"sent_at" doc:"when it was sent to the queue"`
 	ReadyAt     time.Time `json:"ready_at,omitzero" doc:"of a delayed one: when a worker may take it"`
 	TakenAt     time.Time `json:"taken_at,omitzero" doc:"of a taken one: when a worker took it"`
