@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ func (c *cli) planOrder() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "order",
 		Short: "Play made-up load through a queue: which message is taken when",
-		Long: `Play made-up load through a queue like that of "belfry dev" and "belfry serve", in virtual time, and list what becomes of each message: when it is sent, when it
+		Long: `Play made-up load through a queue as in a server's own memory ("belfry dev", and "belfry serve" without --store), in virtual time, and list what becomes of each message: when it is sent, when it
 is ready, which worker takes it, and when its run has ended. The same seed gives the same again.
 
 High priority goes before normal and normal before low, but of 16 turns normal has 3 and low has 1. TURN is the priority whose turn it was; where none of it was
@@ -33,10 +34,14 @@ ready, the highest that had something went.`,
 		Annotations: map[string]string{anyConfig: "yes"},
 		Args:        cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			var missing []string
 			for _, name := range []string{"workers", "arrivals"} {
 				if !cmd.Flags().Changed(name) {
-					return misused("--%s: want a number above 0, such as 2 or 20", name)
+					missing = append(missing, fmt.Sprintf("--%s: want a number above 0, such as 2 or 20", name))
 				}
+			}
+			if len(missing) > 0 {
+				return misused("%s", strings.Join(missing, "\n"))
 			}
 			if err := refuseZeros(cmd, "messages", "batch", "longest-delay", "duration", "seed"); err != nil {
 				return err
@@ -66,22 +71,30 @@ ready, the highest that had something went.`,
 	wholeFlag(cmd, &q.Messages, "messages", fmt.Sprint(ordering.Usual.Messages), "`NUMBER` of messages in all, up to 1000")
 	wholeFlag(cmd, &q.Batch, "batch", fmt.Sprint(ordering.Usual.Batch), "`NUMBER` of messages that a worker takes at once, up to 10")
 	shareFlag(cmd, &q.Delayed, "delayed", "0%", "`SHARE` of the messages that are sent ahead of their time")
-	lengthFlag(cmd, &delay, "longest-delay", ordering.Usual.Delay.String(), "`DURATION` that those are delayed at most, up to 15m; each as long as chance has it")
+	lengthFlag(cmd, &delay, "longest-delay", ordering.Usual.Delay.String(), "longest `DURATION` of a delay, up to 15m; delays are evenly distributed from 0s on")
 	lengthFlag(cmd, &mean, "duration", ordering.Usual.Service.Mean.String(), "`DURATION` of a run, on average, up to 1h")
 	cmd.Flags().StringVar(&q.Service.Kind, "distribution", ordering.Usual.Service.Kind, "`KIND` of distribution that durations have: constant, exponential or lognormal")
-	lengthFlag(cmd, &p99, "p99", "0s", "`DURATION` that one run in a hundred exceeds, with --distribution lognormal")
+	lengthFlag(cmd, &p99, "p99", "", "`DURATION` that one run in a hundred exceeds, with --distribution lognormal")
 	shareFlag(cmd, &q.Shares[0], "high", "0%", "`SHARE` of the messages that have high priority")
 	shareFlag(cmd, &q.Shares[2], "low", "0%", "`SHARE` of the messages that have low priority; what is left is normal")
-	cmd.Flags().Uint64Var(&q.Seed, "seed", ordering.Usual.Seed, "`SEED` of chance")
+	cmd.Flags().Uint64Var(&q.Seed, "seed", ordering.Usual.Seed, "`SEED` of all chance: the same one gives the same answer")
 	cmd.Flags().IntVarP(&most, "limit", "n", 50, "maximum `NUMBER` of events to show; 0 for all")
 	return cmd
+}
+
+// exactRate writes a rate below 10,000 as it is, and a larger one with three digits.
+func exactRate(v float64) string {
+	if v < 10_000 {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return plan.Count(v)
 }
 
 func (c *cli) showOrder(p wire.OrderPlan, most int) error {
 	out := newPaper(c)
 	q := p.Question
 	out.say("%s with %s at once, %s at %s/s, %s each on average (%s), seed %d. The last run ended after %s.", several(q.Workers, "worker"), several(q.Batch, "message"),
-		several(q.Messages, "message"), plan.Count(q.Rate), brief(q.Service.Mean.Std()), q.Service.Kind, q.Seed, wait(p.Lasts))
+		several(q.Messages, "message"), exactRate(q.Rate), brief(q.Service.Mean.Std()), q.Service.Kind, q.Seed, wait(p.Lasts))
 	out.head("WAITS, FROM READY TO TAKEN")
 	rows := [][]string{{"priority", "messages", "mean", "longest"}}
 	for rank, w := range p.Ranks {

@@ -160,6 +160,7 @@ func TestMistakesInPlansAreNamed(t *testing.T) {
 		{"plan queue --workers 5 --arrivals 5 --seed 0", "--seed: got 0,"},
 		{"plan order --arrivals 5", "--workers: want "},
 		{"plan order --workers 2", "--arrivals: want "},
+		{"plan order", "--workers: want a number above 0, such as 2 or 20\n--arrivals: want "},
 		{"plan order --workers 101 --arrivals 5", "--workers: "},
 		{"plan order --workers 2 --arrivals 5 --messages 2k", "--messages: "},
 		{"plan order --workers 2 --arrivals 5 --longest-delay 16m", "--longest-delay: "},
@@ -214,6 +215,9 @@ func TestAnOrderInWords(t *testing.T) {
 	}
 	if strings.Contains(all, "more: -n 0") {
 		t.Errorf("all of it leaves something out:\n%s", all)
+	}
+	if part := belfry(t, "", strings.Fields("plan order --workers 1 --arrivals 1234.5 --messages 5")...).out; !strings.Contains(part, " 1234.5/s") {
+		t.Errorf("the rate is not told as it is:\n%s", part)
 	}
 	if part := belfry(t, "", strings.Fields("plan order --workers 1 --arrivals 100 --messages 20 -n 5")...).out; !strings.Contains(part, "55 events more: -n 0 shows all.") {
 		t.Errorf("a part is\n%s", part)

@@ -74,6 +74,9 @@ apart it is when the next one is due. SQS cannot list messages, so a server with
 			}
 			if err := list(c, each(got.Items), 0, []string{"STATE", "PRIORITY", "RUN", "READY AT", "TAKEN AT", "BACK AT", "RECEIVES"}, func(m wire.QueueMessage) []string {
 				name := m.Run
+				if m.Unreadable {
+					name = "(unreadable)"
+				}
 				if m.Step != "" {
 					name += "/" + m.Step
 				}

@@ -78,12 +78,12 @@ type capacityQuestion struct {
 }
 
 type orderQuestion struct {
-	Workers      int               `query:"workers" required:"true" doc:"number of workers, up to 100"`
-	Arrivals     float64           `query:"arrivals" required:"true" doc:"messages that are sent a second, on average: a Poisson process, from 0.001 to 1000000"`
-	Messages     int               `query:"messages" minimum:"1" doc:"messages that are sent in all, up to 1000; 100 by default"`
-	Batch        int               `query:"batch" minimum:"1" doc:"messages that a worker takes at once, up to 10; 1 by default"`
+	Workers      int               `query:"workers" required:"true" minimum:"1" maximum:"100" doc:"number of workers"`
+	Arrivals     float64           `query:"arrivals" required:"true" minimum:"0.001" maximum:"1000000" doc:"messages that are sent a second, on average: a Poisson process"`
+	Messages     int               `query:"messages" minimum:"1" maximum:"1000" doc:"messages that are sent in all; 100 by default"`
+	Batch        int               `query:"batch" minimum:"1" maximum:"10" doc:"messages that a worker takes at once; 1 by default"`
 	Delayed      float64           `query:"delayed" zero:"allowed" doc:"share of the messages, from 0 to 1, that are sent ahead of their time; 0 by default"`
-	LongestDelay schedule.Duration `query:"longest_delay" doc:"how long those are delayed at most, up to 15m; each as long as chance has it, from 0s on; 10s by default"`
+	LongestDelay schedule.Duration `query:"longest_delay" doc:"longest delay of these messages, up to 15m; delays are evenly distributed from 0s on; 10s by default"`
 	Duration     schedule.Duration `query:"duration" doc:"mean duration of a run, up to 1h; 200ms by default. No run takes longer than 12h"`
 	Distribution string            `query:"distribution" enum:"constant,exponential,lognormal" doc:"distribution of durations; constant by default"`
 	P99          schedule.Duration `query:"p99" zero:"allowed" doc:"duration that one run in a hundred exceeds, with distribution=lognormal"`
@@ -129,7 +129,7 @@ func (a *api) plans() {
 			return &answer[wire.QueuePlan]{plan}, nil
 		})
 	register(a, operation{id: "plan-order", method: http.MethodGet, path: "/v1/plan/order", tag: "system", scope: access.Read,
-		summary: "Play made-up load through a queue of the server's kind, in virtual time: when each message is sent, ready, taken and done, in their order; one plan of a tenant at a time",
+		summary: "Play made-up load through a queue as in a server's own memory (dev, and serve without --store), in virtual time: when each message is sent, ready, taken and done, in their order; one plan of a tenant at a time",
 		codes:   []control.Code{control.CodeBusy}},
 		func(ctx context.Context, p *orderQuestion, in input[noBody]) (*answer[wire.OrderPlan], error) {
 			leave, err := alone.enter(in.tenant)

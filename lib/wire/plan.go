@@ -136,7 +136,7 @@ type OrderQuestion struct {
 	Messages int               `json:"messages" doc:"messages that are sent in all"`
 	Rate     float64           `json:"rate" doc:"messages that are sent a second, on average"`
 	Delayed  float64           `json:"delayed" doc:"share of the messages that are sent ahead of their time, from 0 to 1"`
-	Delay    schedule.Duration `json:"longest_delay" doc:"how long those are delayed at most; each as long as chance has it, from 0 on"`
+	Delay    schedule.Duration `json:"longest_delay" doc:"longest delay of these messages; delays are evenly distributed from 0 on"`
 	Service  QueueService      `json:"service"`
 	Shares   [3]float64        `json:"shares" doc:"of the messages with high, normal and low priority; together 1. Normal is what the others leave"`
 	Seed     uint64            `json:"seed" doc:"seed of all chance"`
