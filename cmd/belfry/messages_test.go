@@ -41,7 +41,7 @@ func TestMessagesThatAreNotListedAreExplainedByTheServer(t *testing.T) {
 		_, _ = w.Write([]byte(`{"status": 404, "code": "no_such_path", "detail": "There is nothing at it."}`))
 	}))
 	t.Cleanup(s.Close)
-	if got := to(t, s.URL)(exitFailed, "", "queue", "messages", "default"); strings.Contains(got.errors, "SQS") || !strings.Contains(got.errors, "There is nothing at it.") {
+	if got := to(t, s.URL)(3, "", "queue", "messages", "default"); strings.Contains(got.errors, "SQS") || !strings.Contains(got.errors, "There is nothing at it.") {
 		t.Error(got.errors)
 	}
 }
