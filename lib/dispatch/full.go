@@ -60,13 +60,13 @@ func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met
 	}
 	ctx, cancel := d.brief()
 	defer cancel()
-	if err := step.leave(ctx); err != nil {
+	round := step.round
+	if err := d.lookAt(ctx, round); err != nil { // of a strict job, the run behind which its line stands still is named too
 		return skip, false, err
 	}
 	if err := step.learn(ctx, places); err != nil {
 		return skip, false, err
 	}
-	round := step.round
 	held := step.named() && !round.Closed() // all of them, by the pauses of their jobs
 	var ahead []run.ID
 	for i, p := range places {

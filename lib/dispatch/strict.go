@@ -13,7 +13,7 @@ import (
 )
 
 // settle leaves out of a gate the runs that ended badly and hold up nobody any more, as its job says now, whatever it said when a run was claimed. The job is read where there
-// are any, behind the gate. It tells whether there was any. A job that cannot be read goes on as it was.
+// are any, behind the gate. It tells whether there was any. Of a job whose record is unreadable nobody can tell: its line stands still until it can be read.
 func (d *Dispatcher) settle(round *gate.Round) (changed bool, err error) {
 	if len(round.Blockers()) == 0 {
 		return false, nil
@@ -21,11 +21,14 @@ func (d *Dispatcher) settle(round *gate.Round) (changed bool, err error) {
 	name, _ := gate.OwnOf(round.ID().Name)
 	ctx, cancel := d.brief()
 	defer cancel()
-	strict, err := d.strictSince(ctx, round.Tenant(), name)
-	if err != nil {
+	switch strict, err := d.strictSince(ctx, round.Tenant(), name); {
+	case errors.Is(err, errUnreadableJob):
+		return false, nil
+	case err != nil:
 		return false, err
+	default:
+		return round.Settle(strict), nil
 	}
-	return round.Settle(strict), nil
 }
 
 // Settle is settle for those who look at a gate.
@@ -34,7 +37,10 @@ func (d *Dispatcher) Settle(round *gate.Round) error {
 	return err
 }
 
-// strictSince reads since when a job is strict, 0 for one that is not, or that was deleted.
+// errUnreadableJob says of a job that its record is broken, or of a newer version of Belfry.
+var errUnreadableJob = errors.New("the job cannot be read")
+
+// strictSince reads since when a job is strict, 0 for one that is not, or that was deleted. Errors: errUnreadableJob.
 func (d *Dispatcher) strictSince(ctx context.Context, tenant, name string) (int64, error) {
 	jobs, err := d.Book.Jobs(ctx, tenant, name)
 	if err != nil {
@@ -42,7 +48,7 @@ func (d *Dispatcher) strictSince(ctx context.Context, tenant, name string) (int6
 	}
 	switch j := jobs[0]; {
 	case j.Broken != nil:
-		return 0, j.Broken
+		return 0, fmt.Errorf("%w: %w", errUnreadableJob, j.Broken)
 	case j.Generation == 0 || j.Deleted:
 		return 0, nil
 	default:
@@ -132,12 +138,12 @@ func (d *Dispatcher) GoOn(ctx context.Context, at gate.ID, of run.ID, by, reason
 		round.GoOn(gate.Change{At: now, Reason: reason, By: by})
 		return d.writeGate(round)
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrNotStanding) {
 		return let, err
 	}
-	// Durable now, here or by an earlier one that may have died: so it lets in whatever it has found.
+	// Durable now: here, or by an earlier one whose answer was lost, or that has died before it let anybody in. So it lets in whatever it has found.
 	if err := d.LetIn(ctx, at); err != nil {
 		d.Log.WarnContext(ctx, "a line that somebody has let go on is left to the checks of those that wait", "gate", at.String(), "error", err)
 	}
-	return let, nil
+	return let, err
 }

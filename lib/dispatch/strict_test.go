@@ -363,3 +363,82 @@ func TestG2_G3_StrictSurvivesWhatFails(t *testing.T) {
 		}
 	}
 }
+
+// The line that somebody has let go on lets in whoever is next at once, also where the answer to the write was lost, or the one that wrote it has died behind it.
+func TestG2_ALineGoesOnBehindALostAnswer(t *testing.T) {
+	for name, lost := range map[string]bool{"the answer was lost": true, "it died behind the write": false} {
+		t.Run(name, func(t *testing.T) {
+			g := newGated(t)
+			def := strictly(1)
+			g.define(def)
+			runs := g.fires(2)
+			g.enters(def, runs...)
+			g.begins(runs[0])
+			g.fails(runs[0], true)
+			g.sent()
+			if lost {
+				once := false
+				g.fail(func(_ context.Context, c faulty.Call) faulty.Fault {
+					if c.Method == faulty.Write && c.Ops[0].Key == own.Item() && !once {
+						once = true
+						return faulty.Fault{Lose: store.ErrUnknown}
+					}
+					return faulty.Fault{}
+				})
+			} else {
+				at := g.gate()
+				round := at.Begin()
+				round.Learn([]run.Run{g.stands(runs[0])})
+				round.GoOn(gate.Change{At: then, By: "on-call"})
+				op, err := round.Gate().Put(g.Now(), g.NewID())
+				if err == nil {
+					_, err = g.Write(t.Context(), op)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := g.GoOn(t.Context(), own, run.ID{}, "on-call", ""); err != nil && !errors.Is(err, dispatch.ErrNotStanding) {
+				t.Fatal(err)
+			}
+			same(t, "sent right behind it", g.sent(), []int64{1})
+			g.sound(runs)
+		})
+	}
+}
+
+// A run that finds the line full is told the run behind which it stands still, with those that wait.
+func TestG2_WhoIsSkippedAtALineThatStandsStillIsToldWhy(t *testing.T) {
+	g := newGated(t)
+	def := strictly(1)
+	most := 1
+	def.Overlap.MaxWaiting = &most
+	g.define(def)
+	runs := g.fires(3)
+	g.enters(def, runs[:2]...)
+	g.begins(runs[0])
+	g.fails(runs[0], true)
+	same(t, "it comes to", g.enters(def, runs[2]), []dispatch.Entrance{dispatch.Skipped})
+	same(t, "in its way", g.stands(runs[2]).Why.InTheWay, []string{runs[0].ID.String(), runs[1].ID.String()})
+}
+
+// Of a job whose record is unreadable nobody can tell whether its line stands still: it does, and who comes waits.
+func TestG3_StrictUnderAnUnreadableJob(t *testing.T) {
+	g := newGated(t)
+	def := strictly(1)
+	g.define(def)
+	runs := g.fires(3)
+	g.enters(def, runs[0])
+	g.begins(runs[0])
+	g.fails(runs[0], true)
+	if _, err := g.Write(t.Context(), store.Op{Kind: store.Put, Key: job.Key("default", "report"), If: store.Any, Value: []byte("no record"), Attempt: g.NewID()}); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "they come to", g.enters(def, runs[1:]...), []dispatch.Entrance{dispatch.Joined, dispatch.Joined})
+	at := g.gate()
+	round := at.Begin()
+	round.Learn([]run.Run{g.stands(runs[0])})
+	if err := g.Settle(round); err != nil || len(round.Blockers()) != 1 {
+		t.Errorf("who shows the gate sees %v, %v", round.Blockers(), err)
+	}
+}
