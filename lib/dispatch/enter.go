@@ -269,7 +269,7 @@ func (d *Dispatcher) letGroup(open []*wanting) {
 		// Durable with this write: the places of all that enter. Of a write that may have been done nothing is believed: the gate is read again.
 		switch err := d.writeGate(round); {
 		case err == nil:
-			d.gauge(round.Gate(), open[0].def.Labels)
+			d.gauge(round, open[0].def.Labels)
 			for _, w := range enter {
 				d.Metrics.GateLetIn.Inc(d.countedAs(w))
 				w.came(Passed, nil)

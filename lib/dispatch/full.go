@@ -34,6 +34,9 @@ func (d *Dispatcher) turnAway(round *gate.Round, full []*wanting) (again []*want
 	case len(skip) > 0 && round.Waiting() > 0:
 		return d.behind(skip, round.Waiting())
 	}
+	if len(skip) > 0 && len(round.Blockers()) > 0 { // nobody may wait, so no check counts it
+		d.Metrics.GateBlocked.Inc(d.countedAs(skip[0]))
+	}
 	d.skip(round, skip, nil)
 	return nil, false, nil
 }
@@ -183,7 +186,7 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 	}
 	switch conflict := store.AsConflict(err); {
 	case err == nil:
-		d.gauge(round.Gate(), some[0].def.Labels)
+		d.gauge(round, some[0].def.Labels)
 		for _, w := range some {
 			w.came(Joined, nil)
 		}

@@ -10,7 +10,8 @@ import (
 )
 
 // gauge shows how a gate that has series of its own stands. All others together have none: what each process last saw of each does not add up.
-func (d *Dispatcher) gauge(g gate.Gate, labels map[string]string) {
+func (d *Dispatcher) gauge(round *gate.Round, labels map[string]string) {
+	g := round.Gate()
 	if !g.ID().IsNamed() && !gate.OwnSeries(labels) {
 		return
 	}
@@ -19,8 +20,8 @@ func (d *Dispatcher) gauge(g gate.Gate, labels map[string]string) {
 		return
 	}
 	d.Metrics.GateWaiting.Set(float64(d.lines.saw(name, g.Key, g.Waiting, d.Now())), name)
-	if g.Key == "" { // who ends at a value writes no gate mostly, and values are left as they are then
-		d.Metrics.GateInProgress.Set(float64(len(g.Entries)), name)
+	if n, known := round.InProgress(); known && g.Key == "" { // who ends at a value writes no gate mostly, and values are left as they are then
+		d.Metrics.GateInProgress.Set(float64(n), name)
 	}
 }
 

@@ -108,3 +108,47 @@ func TestWhatNamedGatesCount(t *testing.T) {
 		t.Errorf("%d let in and %d skipped, want two and one", in, out)
 	}
 }
+
+// A run behind which a line stands still is not in progress, whoever joins behind it.
+func TestTheGaugeOfALineThatStandsStill(t *testing.T) {
+	g := newGated(t)
+	def := strictly(1)
+	def.Labels = map[string]string{gate.SeriesLabel: gate.SeriesGate}
+	g.edit(func(j *job.Job) { j.Def = def })
+	runs := g.fires(4)
+	g.enters(def, runs[:2]...)
+	is := func(want float64) {
+		t.Helper()
+		same(t, "in progress", gauges(g.Metrics, "belfry_gate_in_progress"), map[string]float64{"job:report": want})
+	}
+	is(1)
+	g.begins(runs[0])
+	g.fails(runs[0], true)
+	is(0)
+	g.enters(def, runs[2:]...)
+	is(0)
+	if _, err := g.GoOn(t.Context(), own, run.ID{}, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	is(1)
+}
+
+// Where nobody may wait, each run that is turned away for one that ended badly counts.
+func TestALineThatStandsStillCountsWhereNobodyMayWait(t *testing.T) {
+	g := newGated(t)
+	def := strictly(1)
+	none := 0
+	def.Overlap.MaxWaiting = &none
+	g.define(def)
+	runs := g.fires(3)
+	same(t, "they come to", g.enters(def, runs[:2]...), []dispatch.Entrance{dispatch.Passed, dispatch.Skipped})
+	if n := g.Metrics.GateBlocked.Value(metrics.OwnGates); n != 0 {
+		t.Errorf("%d stood still while one was in progress", n)
+	}
+	g.begins(runs[0])
+	g.fails(runs[0], true)
+	same(t, "it comes to", g.enters(def, runs[2]), []dispatch.Entrance{dispatch.Skipped})
+	if n := g.Metrics.GateBlocked.Value(metrics.OwnGates); n != 1 {
+		t.Errorf("%d stood still behind one that ended badly, want 1", n)
+	}
+}

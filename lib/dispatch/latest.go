@@ -138,7 +138,7 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	for range way.given {
 		d.Metrics.GateGaveWay.Inc(d.countedAs(newest))
 	}
-	d.gauge(round.Gate(), newest.def.Labels)
+	d.gauge(round, newest.def.Labels)
 	if more {
 		return all, true, nil
 	}

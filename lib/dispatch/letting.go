@@ -194,6 +194,7 @@ func (l *letting) leave(ctx context.Context) error {
 	}
 	if len(l.round.Blockers()) > 0 {
 		l.Metrics.GateBlocked.Inc(l.Metrics.Gate(l.calling.at.Series(), gate.OwnSeries(l.job.Def.Labels)))
+		l.gauge(l.round, l.job.Def.Labels) // nothing may be written
 	}
 	if len(left) == 0 {
 		return nil
@@ -471,6 +472,6 @@ func (l *letting) write() error {
 		l.ended[i].Version = versions[1+len(l.in)+i]
 		l.CountEnd(l.ended[i])
 	}
-	l.gauge(l.round.Gate(), l.job.Def.Labels)
+	l.gauge(l.round, l.job.Def.Labels)
 	return nil
 }

@@ -39,6 +39,17 @@ func (r *Round) Blockers() (all []run.Run) {
 	return all
 }
 
+// InProgress is how many of the runs that were let in are in progress, and not in the way of others since they ended badly. known is false where that
+// takes a look at runs that nobody has looked at.
+func (r *Round) InProgress() (n int, known bool) {
+	for _, e := range r.gate.Entries[r.sure:] {
+		if e.Strict != 0 {
+			return 0, false
+		}
+	}
+	return r.Held() - len(r.Blockers()), true
+}
+
 // Settle leaves out those of them that hold up nobody any more, since the job is not strict, or has become so anew after they were let in: strict is since when it is,
 // 0 where it is not. It tells whether there was any.
 func (r *Round) Settle(strict int64) (changed bool) {

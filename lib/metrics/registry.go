@@ -136,7 +136,7 @@ func New() *Registry {
 	r.GateLetIn = r.counter("belfry_gate_let_in_total", "Runs that were let in at a gate, which were then in progress there.", gates)
 	r.GateSkipped = r.counter("belfry_gate_skipped_total", "Runs that were skipped at a gate, because as many were in progress or waited as it allows, or it was closed and as many waited.", gates)
 	r.GateGaveWay = r.counter("belfry_gate_gave_way_total", "Runs in progress at a gate that were ended for a later one, or asked to stop.", gates)
-	r.GateBlocked = r.counter("belfry_gate_blocked_total", "How often a line with runs in it was found to stand still behind a run that ended badly: when that ends, when a run joins, and at least every 16 minutes by checks.", gates)
+	r.GateBlocked = r.counter("belfry_gate_blocked_total", "How often a line with runs in it was found to stand still behind a run that ended badly: when that ends, when a run joins, and at least every 16 minutes by checks. Where none may wait, when a run is skipped for that.", gates)
 	r.GateWait = r.histogram("belfry_gate_wait_seconds", "How long runs have waited in line at a gate that were let in.",
 		[]time.Duration{
 			100 * time.Millisecond, time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute,
