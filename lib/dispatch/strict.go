@@ -59,7 +59,7 @@ func (d *Dispatcher) strictSince(ctx context.Context, tenant, name string) (int6
 // KeepPlace gives the write by which a run that is opened again keeps its place at its job's own gate, where the line stands still behind it; none where it does not. was
 // is how the run stood, next how it is opened, and j its job. It is to be written with the run: so nobody is let in between its end and what follows from its retry.
 func (d *Dispatcher) KeepPlace(ctx context.Context, was, next run.Run, j job.Job) ([]store.Op, error) {
-	if !was.State.Bad() {
+	if !was.State.Bad() && !was.RanOut() {
 		return nil, nil
 	}
 	strict := j.Def.Overlap.StrictSince()

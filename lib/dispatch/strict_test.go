@@ -442,3 +442,73 @@ func TestG3_StrictUnderAnUnreadableJob(t *testing.T) {
 		t.Errorf("who shows the gate sees %v, %v", round.Blockers(), err)
 	}
 }
+
+// The time of a retry runs out, before it has started or by its deadline: nobody has let the line go on, and it stands still until the next retry succeeds, or somebody does.
+// Who cancels the retry has decided that.
+func TestG3_ARetryWhoseTimeRunsOut(t *testing.T) {
+	const late = then + 3_600_000
+	for name, row := range map[string]struct {
+		end    func(run.Run) run.Run
+		stands bool
+	}{
+		"it has not started":         {func(r run.Run) run.Run { r.StartBy = late - 1; return r.Expire(late, 24*time.Hour) }, true},
+		"its deadline, at the queue": {func(r run.Run) run.Run { r.EndBy = late - 1; return r.Expire(late, 24*time.Hour) }, true},
+		"its deadline, at work": {func(r run.Run) run.Run {
+			r = started(r)
+			r.Placed, r.EndBy = true, late-1
+			return r.StopAtDeadline(late, 24*time.Hour).Cancelled(late, "", run.Limits{Retention: 24 * time.Hour})
+		}, true},
+		"somebody cancels it": {func(r run.Run) run.Run {
+			r, _ = r.AskCancel(late, "cancelled on request", 24*time.Hour)
+			return r
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGated(t)
+			def := strictly(1)
+			g.define(def)
+			runs := g.fires(2)
+			g.enters(def, runs...)
+			g.begins(runs[0])
+			g.fails(runs[0], true)
+			again, err := g.reopens(runs[0], g.job())
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.sent()
+			ended := g.write(row.end(again))
+			ended.Placed = true
+			if err := g.Left(t.Context(), ended); err != nil {
+				t.Fatal(err)
+			}
+			g.mend(runs[1])
+			same(t, "it stands still", len(g.waits(runs)) == 1, row.stands)
+			if !row.stands {
+				return
+			}
+			if again, err = g.reopens(runs[0], g.job()); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "the next retry comes to", g.enters(def, again), []dispatch.Entrance{dispatch.Passed})
+			g.sent()
+			g.ends(again)
+			same(t, "sent behind it", g.sent(), []int64{1})
+			g.sound(runs)
+		})
+	}
+}
+
+// A run that is too late, or past its deadline, and was not opened again is in nobody's way.
+func TestG2_StrictBehindARunWhoseTimeRanOut(t *testing.T) {
+	g := newGated(t)
+	def := strictly(1)
+	g.define(def)
+	runs := g.fires(2)
+	g.enters(def, runs...)
+	r := g.begins(runs[0])
+	r.EndBy = then
+	if err := g.Left(t.Context(), g.write(r.StopAtDeadline(then, time.Hour).Cancelled(then, "", run.Limits{Retention: time.Hour}))); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "who waits", g.waits(runs), []int(nil))
+}

@@ -6,7 +6,8 @@ import "github.com/belfry-scheduler/belfry/lib/run"
 // entry stays, as every entry does, and its record says how it ended. So no crash in between lets anybody pass. The entry says since when its job was strict as it was let
 // in, and holds up the line for as long as the job is strict since then: so an edit to strict holds for those that are let in behind it, and one away from it lets all go on.
 //
-// Whoever opens such a run again writes its entry anew in the same write. So it keeps its place, and waits behind nobody who waits for it.
+// Whoever opens such a run again writes its entry anew in the same write. So it keeps its place, and waits behind nobody who waits for it. A retry whose time runs out, before it
+// has started or by its deadline, leaves all as it was: nobody has said that the line may go on.
 
 // LetGo says that somebody has let a line go on that stood still.
 type LetGo struct {
@@ -18,7 +19,9 @@ type LetGo struct {
 func (l LetGo) IsZero() bool { return l.Change.At == 0 }
 
 // blocks tells of the run of an entry, as it stands, whether it has ended so that it holds up the line, as long as its job is strict since it was let in.
-func (e Entry) blocks(of run.Run) bool { return e.Strict != 0 && of.State.Bad() && e.since(of) == 0 }
+func (e Entry) blocks(of run.Run) bool {
+	return e.Strict != 0 && (of.State.Bad() || e.Kept && of.RanOut()) && e.since(of) == 0
+}
 
 // keeps tells whether the run, as it stands, is in the opening in which it kept its place.
 func (e Entry) keeps(of run.Run) bool { return e.Kept && e.Opening == of.Opening }

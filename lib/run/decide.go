@@ -103,6 +103,11 @@ func (r Run) StopAtDeadline(now int64, retention time.Duration) Run {
 	return r
 }
 
+// RanOut tells whether the run has ended since its time was over: it had not started within it, or its deadline has stopped it.
+func (r Run) RanOut() bool {
+	return r.State == Skipped && r.Why.Code == WhyExpired || r.State == Cancelled && r.Why.Code == WhyDeadline
+}
+
 func (r Run) deadlineReason() string {
 	return "deadline: it had not ended by " + time.UnixMilli(r.EndBy).UTC().Format(time.RFC3339)
 }

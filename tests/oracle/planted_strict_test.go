@@ -80,6 +80,11 @@ var ofStrict = map[string]row{
 		again := p.run(i, "one", run.Succeeded)
 		p.spoil(again, func(r *run.Run) { r.State, r.Reason = run.Dead, "attempts spent" })
 	}, "G3: run .* was let in while its line stood still behind run .*"},
+	"let in behind a retry that its deadline has cancelled": {func(p *plot) {
+		i := p.run(first, "one", run.Dead)
+		again := p.run(i, "one", run.Succeeded)
+		p.spoil(again, func(r *run.Run) { r.State, r.Why = run.Cancelled, run.Why{Code: run.WhyDeadline} })
+	}, "G3: run .* was let in while its line stood still behind run .*"},
 	"strict since another generation": {func(p *plot) {
 		p.spoilJob(p.put(first, "job"), func(j *job.Job) { j.Def.Overlap.Since++ })
 	}, "G3: generation .* of job one of default says that it is strict since .*, and it is since"},

@@ -45,12 +45,19 @@ func (rs *runState) entersStrictly(looked int) {
 // holdsUp is told of a change of a run that was in progress, or holds up its line.
 func (rs *runState) holdsUp(at time.Time) {
 	switch a := &rs.run; {
-	case a.State.Bad() && rs.inProgress() && rs.still.strict != 0:
+	case (a.State.Bad() || rs.retryRanOut()) && rs.inProgress() && rs.still.strict != 0:
 		rs.still.holds = true
 		rs.held = append(rs.held, place{ms(at), forever, rs.places[len(rs.places)-1].key})
 	case a.State.Ended() && !a.State.Bad():
 		rs.goesOn(ms(at))
 	}
+}
+
+// retryRanOut tells whether the run had ended badly, was opened again and kept its place, and has ended since its time was over: that decides nothing about the line.
+func (rs *runState) retryRanOut() bool {
+	a := &rs.run
+	late := a.State == run.Skipped && a.Why.Code == run.WhyExpired || a.State == run.Cancelled && a.Why.Code == run.WhyDeadline
+	return late && rs.still.kept != 0 && rs.still.kept == a.Opening
 }
 
 // goesOn is told that a run holds up nobody any more.
