@@ -348,6 +348,12 @@ job has a line for each value of a key, --run or --key says which.`,
 					return err
 				}
 			}
+			if strings.HasPrefix(name, gate.Name("")) && o.Run == "" {
+				var err error
+				if o.Run, err = blocking(ctx, server, name, o.Key); err != nil {
+					return err
+				}
+			}
 			g, err := server.OpenGate(ctx, name, o)
 			if err != nil {
 				return err
@@ -359,6 +365,21 @@ job has a line for each value of a key, --run or --key says which.`,
 	cmd.Flags().StringVar(&o.Key, "key", "", "`VALUE` of the key whose line is to go on")
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "`TEXT` for people, of at most 256 bytes")
 	return cmd
+}
+
+// blocking is the run behind which the line of a job stands still, at a value of its key or "", as it is shown now; "" where none is, or where the job has a line for each value and none
+// is named. An opening that names it is safe to send again, and lets no other run go.
+func blocking(ctx context.Context, server *client.Client, name, key string) (string, error) {
+	g, err := server.Gate(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	for _, b := range g.BlockedBy {
+		if b.Key == key || key != "" && b.Key == gate.ShownKey(gate.KeyAsked(key)) {
+			return b.Run, nil
+		}
+	}
+	return "", nil
 }
 
 func (c *cli) gateDelete() *cobra.Command {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -131,4 +134,38 @@ func TestGatesAreExported(t *testing.T) {
 		t.Errorf("from there they are\n%s", again)
 	}
 	other(0, call(0, "", "gate", "export", "-o", "json").out, "gate", "apply", "-f", "-")
+}
+
+// To open the gate of a job names the run behind which its line is seen to stand still: so no other is let go, and the request may be sent again.
+func TestAnOpeningNamesTheRunThatIsSeen(t *testing.T) {
+	const gate = `{"name": "job:a", "job": "a", "policy": "strict", "blocked_by": [{"run": "a~0mi4lf3k0", "key": "acme", "state": "dead"}, {"run": "a~0mi4lf3k1", "state": "dead"}]}`
+	var asked wire.OpenRequest
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method == http.MethodPost:
+			asked = wire.OpenRequest{}
+			if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+				t.Error(err)
+			}
+		case r.URL.Path != "/v1/gates/job:a":
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"status": 404, "code": "gate_not_found"}`))
+			return
+		}
+		_, _ = w.Write([]byte(gate))
+	}))
+	t.Cleanup(server.Close)
+	call := to(t, server.URL)
+	for want, args := range map[wire.OpenRequest][]string{
+		{Run: "a~0mi4lf3k1", Reason: "x"}: {"a", "--reason", "x"},
+		{Run: "a~0mi4lf3k0", Key: "acme"}: {"job:a", "--key", "acme"},
+		{Key: "other"}:                    {"a", "--key", "other"},
+		{Run: "a~0mi4lf3k7"}:              {"a", "--run", "a~0mi4lf3k7"},
+	} {
+		if call(0, "", append([]string{"gate", "open"}, args...)...); asked != want {
+			t.Errorf("%v asks %+v, want %+v", args, asked, want)
+		}
+	}
 }

@@ -135,6 +135,18 @@ func TestWhatIsSentAgain(t *testing.T) {
 			_, err := c.PutJob(ctx, "a", wire.Job{}, client.Condition{ETag: `"g1"`})
 			return err
 		}, 2, 100 * time.Millisecond},
+		{"the opening of a line behind a run, after a broken connection", broken, func(ctx context.Context, c *client.Client) error {
+			_, err := c.OpenGate(ctx, "job:a", wire.OpenRequest{Run: "a~0mi4lf3k0"})
+			return err
+		}, 2, 100 * time.Millisecond},
+		{"the opening of a line behind whichever run, after a broken connection", broken, func(ctx context.Context, c *client.Client) error {
+			_, err := c.OpenGate(ctx, "job:a", wire.OpenRequest{Key: "acme"})
+			return err
+		}, 1, 0},
+		{"the opening of a gate that was closed, after a broken connection", broken, func(ctx context.Context, c *client.Client) error {
+			_, err := c.OpenGate(ctx, "a", wire.OpenRequest{})
+			return err
+		}, 2, 100 * time.Millisecond},
 		{"a cancel after a broken connection", broken, func(ctx context.Context, c *client.Client) error { _, err := c.Cancel(ctx, "r", ""); return err }, 1, 0},
 		{"a retry after a broken connection", broken, func(ctx context.Context, c *client.Client) error {
 			_, err := c.Retry(ctx, "r", wire.RetryRequest{})

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -49,9 +50,11 @@ func (c *Client) CloseGate(ctx context.Context, name, reason string) (wire.Gate,
 	return c.gate(ctx, call{method: http.MethodPost, path: gatePath(name, "close"), body: wire.CloseRequest{Reason: reason}, repeatable: true})
 }
 
-// OpenGate opens a gate that was closed, or lets the line of a job's own gate, job:NAME, go on that stands still.
+// OpenGate opens a gate that was closed, or lets the line of a job's own gate, job:NAME, go on that stands still. Of a job's own gate it is sent once only where no run is named: should its
+// answer be lost, the line may stand still behind another run by then, which nobody has seen.
 func (c *Client) OpenGate(ctx context.Context, name string, o wire.OpenRequest) (wire.Gate, error) {
-	return c.gate(ctx, call{method: http.MethodPost, path: gatePath(name, "open"), body: o, repeatable: true})
+	own := strings.HasPrefix(name, "job:")
+	return c.gate(ctx, call{method: http.MethodPost, path: gatePath(name, "open"), body: o, repeatable: !own || o.Run != ""})
 }
 
 func (c *Client) gate(ctx context.Context, r call) (wire.Gate, error) {
