@@ -18,13 +18,27 @@ type Blocker struct {
 	Key   string // as gate.ShownKey shows it, where the job has a gate for each value of a key
 	State run.State
 	Since int64 // when it ended, Unix ms
+	Begun bool  // it is that of a workflow whose steps have begun, and cannot be retried
 }
 
 func blockersOf(of gate.ID, ended []run.Run) (all []Blocker) {
 	for _, r := range ended {
-		all = append(all, Blocker{Run: r.ID.String(), Key: gate.ShownKey(of.Key), State: r.State, Since: r.Ended})
+		all = append(all, Blocker{Run: r.ID.String(), Key: gate.ShownKey(of.Key), State: r.State, Since: r.Ended, Begun: r.Headed()})
 	}
 	return all
+}
+
+// toGoOn says of a line that stands still behind the run, at the gate of that name, by what it goes on, for people; and the commands for that.
+func (b Blocker) toGoOn(gate string) (text, commands string) {
+	text, commands = "it goes on when somebody opens the gate", fmt.Sprintf("belfry gate open %s --run %s", gate, b.Run)
+	if b.Begun {
+		return text + ", and that run, of a workflow, cannot be retried", commands
+	}
+	retry := "belfry run retry " + b.Run
+	if b.State == run.Unknown { // its effect may have happened
+		retry += " --force"
+	}
+	return "it goes on when that run is retried and succeeds, or when somebody opens the gate", retry + ", or " + commands
 }
 
 // Opening says which line of a job is to go on.

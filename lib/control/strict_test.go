@@ -110,6 +110,50 @@ func TestG9_ALineThatStandsStillSaysSo(t *testing.T) {
 	})
 }
 
+// What is advised is what is not refused: an unknown run is retried with force, and that of a workflow which has begun is not.
+func TestG9_AdviceOnALineThatStandsStill(t *testing.T) {
+	for name, row := range map[string]struct {
+		end  func(r run.Run, now int64) run.Run
+		want func(a run.ID) string
+	}{
+		"failed": {func(r run.Run, now int64) run.Run { return r.Fail(now, run.Failure{Error: "no", Permanent: true}, limits) },
+			func(a run.ID) string { return "belfry run retry " + a.String() + ", or " }},
+		"unknown": {func(r run.Run, now int64) run.Run { r, _ = r.Restored(now, "restored", 0); return r },
+			func(a run.ID) string { return "belfry run retry " + a.String() + " --force, or " }},
+		"a workflow that has begun": {func(r run.Run, now int64) run.Run {
+			r.Attempts, r.Lease = nil, 0
+			r, _ = r.Restored(now, "restored", 0)
+			return r
+		}, func(run.ID) string { return "" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, g *rig) {
+				g.put("acme", "a", strict)
+				first, second := g.trigger("acme", "a", control.Request{}), g.trigger("acme", "a", control.Request{})
+				if came := g.comes(first); came != dispatch.Passed {
+					t.Fatal(came)
+				}
+				g.write(first, row.end)
+				if came := g.comes(second); came != dispatch.Joined {
+					t.Fatal(came)
+				}
+				waits, err := g.Run(t.Context(), "acme", second.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				st, err := g.Standing(t.Context(), waits)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := row.want(first.ID) + "belfry gate open job:a --run " + first.ID.String()
+				if why := st.Why(); len(why) != 1 || why[0].Code != control.WaitBlocked || why[0].Who != want || strings.Contains(why[0].Text, "is retried") != strings.Contains(want, "retry") {
+					t.Errorf("advised %+v, want %s", why, want)
+				}
+			})
+		})
+	}
+}
+
 // A retry, or a redrive, holds its place in front of those that wait, through pause and resume and an edit that leaves the job strict. Its success lets the line go on.
 func TestG3_TheRetryOfARunThatHoldsUpALine(t *testing.T) {
 	for name, again := range map[string]func(*rig, run.Run) error{

@@ -361,8 +361,9 @@ func (s Standing) whyInLine() Waiting {
 	switch n := len(l.InTheWay); {
 	case len(l.Blocked) > 0:
 		b := l.Blocked[0]
-		text += fmt.Sprintf(". The line stands still since %s, when %s ended as %s: it goes on when that run is retried and succeeds, or when somebody opens the gate", time.UnixMilli(b.Since).UTC().Format(time.RFC3339), b.Run, b.State)
-		who = fmt.Sprintf("belfry run retry %s, or belfry gate open %s --run %s", b.Run, l.Gate, b.Run)
+		var how string
+		how, who = b.toGoOn(l.Gate)
+		text += fmt.Sprintf(". The line stands still since %s, when %s ended as %s: %s", time.UnixMilli(b.Since).UTC().Format(time.RFC3339), b.Run, b.State, how)
 	case n == 0:
 		if who = ""; !s.Paused && l.Closed == nil {
 			text += ". Nobody is in progress there: the next check lets it in as far as there is room, or the next run that joins"
