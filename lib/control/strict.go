@@ -49,7 +49,7 @@ type Opening struct {
 }
 
 // OpenLine lets the line of a job's own gate go on that stands still behind a run which ended badly: whoever is next is let in. by and the reason are kept with the gate. Where no line
-// stands still, it changes nothing. One that names a run does so only where it is that one; a repeated one is answered as the first. match is as of Pause, and holds of "*" alone.
+// stands still, it changes nothing; a job that has, or had, a line for each value wants to hear of which. One that names a run does so only where it is that one; a repeated one is answered as the first. match is as of Pause, and holds of "*" alone.
 func (s *Service) OpenLine(ctx context.Context, tenant, name, by string, o Opening, match Match) (Gate, error) {
 	if err := gateReason(o.Reason); err != nil {
 		return Gate{}, err
@@ -60,7 +60,7 @@ func (s *Service) OpenLine(ctx context.Context, tenant, name, by string, o Openi
 		return Gate{}, err
 	}
 	if j.Def.Overlap.Policy != job.OverlapStrict {
-		return Gate{}, refuse(CodeOwnGate, "%s is the own gate of a job that is not strict, so its line never stands still: to keep its runs out, pause that job", name)
+		return Gate{}, refuse(CodeOwnGate, "%s is the own gate of a job that is not strict, so its line never stands still", name)
 	}
 	if err := match.holds("gate "+name, "", true, CodeGateExists); err != nil {
 		return Gate{}, err
@@ -73,6 +73,8 @@ func (s *Service) OpenLine(ctx context.Context, tenant, name, by string, o Openi
 	switch {
 	case errors.Is(err, dispatch.ErrNotBlocking):
 		return Gate{}, refuse(CodeNotBlocking, "the line of %s stands still behind %s, and not behind %s", at, blocked[0].ID, id)
+	case errors.Is(err, dispatch.ErrNotStanding) && o.Run == "" && o.Key == "" && j.Keyed:
+		return Gate{}, lacksKey(j)
 	case errors.Is(err, dispatch.ErrNotStanding) && o.Run != "":
 		return Gate{}, refuse(CodeNotBlocking, "the line of %s does not stand still behind %s, nor behind another run", at, id)
 	case err != nil && !errors.Is(err, dispatch.ErrNotStanding):
@@ -83,6 +85,14 @@ func (s *Service) OpenLine(ctx context.Context, tenant, name, by string, o Openi
 	return s.Gate(ctx, tenant, name)
 }
 
+// lacksKey refuses to open a line where each value has one, and the line of all does not stand still. It may be the job's key of before by which runs entered.
+func lacksKey(j job.Job) error {
+	if j.Def.Overlap.Key == "" {
+		return invalid.Missing("key", "a value of the key that the job had, or run with the ID of a run: the job had a line for each value")
+	}
+	return invalid.Missing("key", fmt.Sprintf("a value of %s, or run with the ID of a run: the job has a line for each value", j.Def.Overlap.Key))
+}
+
 // lineToOpen finds the line that is meant, and the run that was named.
 func (s *Service) lineToOpen(ctx context.Context, j job.Job, o Opening) (at gate.ID, id run.ID, err error) {
 	at = gate.Own(j.Tenant, j.Name)
@@ -90,10 +100,7 @@ func (s *Service) lineToOpen(ctx context.Context, j job.Job, o Opening) (at gate
 		at.Key = gate.KeyAsked(o.Key)
 	}
 	if o.Run == "" {
-		if o.Key == "" && j.Def.Overlap.Key != "" {
-			err = invalid.Missing("key", fmt.Sprintf("a value of %s, or run with the ID of a run: the job has a line for each value", j.Def.Overlap.Key))
-		}
-		return at, id, err
+		return at, id, nil
 	}
 	if id, err = run.ParseID(o.Run); err != nil || id.Job != j.Name || id.IsStep() {
 		return at, id, invalid.Field("run", o.Run, "the ID of a run of the job "+j.Name)

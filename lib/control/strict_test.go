@@ -288,6 +288,9 @@ func TestG2_OpeningALine(t *testing.T) {
 		g.put("acme", "free", unbounded)
 		_, err = open("job:free", control.Opening{})
 		refused(t, err, control.CodeOwnGate)
+		if strings.Contains(err.Error(), "pause") {
+			t.Errorf("whoever opens a line is told how to keep runs out: %v", err)
+		}
 	})
 	inBubble(t, func(t *testing.T, g *rig) {
 		first, second := g.stuck(func(d *job.Definition) { d.Overlap.Key, d.Payload = "${ .payload }", []byte(`"acme"`) })
@@ -297,6 +300,12 @@ func TestG2_OpeningALine(t *testing.T) {
 		}
 		if shown, err := g.OpenLine(t.Context(), "acme", "job:a", "", control.Opening{Key: "other"}, control.Match{}); err != nil || len(shown.Blocked) != 1 || shown.Blocked[0].Key != "acme" {
 			t.Errorf("for another value: %+v, %v", shown, err)
+		}
+		// An edit that takes the key away leaves the line of the value as it is. It is still to be named.
+		g.put("acme", "a", strict)
+		_, err = g.OpenLine(t.Context(), "acme", "job:a", "", control.Opening{}, control.Match{})
+		if all := invalid.All(err); len(all) != 1 || all[0].Field != "key" {
+			t.Errorf("without a value, of a job that had a key: %v", err)
 		}
 		if shown, err := g.OpenLine(t.Context(), "acme", "job:a", "", control.Opening{Run: first.ID.String()}, control.Match{}); err != nil || len(shown.Blocked) != 0 {
 			t.Errorf("by the run: %+v, %v", shown, err)
