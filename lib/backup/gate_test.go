@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/backup"
+	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -107,6 +108,78 @@ func TestALineInACopy(t *testing.T) {
 						t.Errorf("%s started before its turn", id)
 					}
 					last = r.Started
+				}
+			})
+		})
+	}
+}
+
+// A line stands still in a copy of the past behind the run that was let in last under strict, where that has ended badly: as it did before the backup, or as unknown since it was in
+// progress then. Who waited behind it is unknown as well, was never let in, and holds up nobody. Where the last one has ended well, nobody is held up.
+func TestALineThatStandsStillInACopy(t *testing.T) {
+	for name, row := range map[string]struct {
+		job    string
+		waited time.Duration // between the first and the second
+		first  run.State
+		key    string
+	}{
+		"behind one in progress":             {"slow", time.Second, run.Unknown, ""},
+		"behind one in progress, at a value": {"slow", time.Second, run.Unknown, "acme"},
+		"behind one that has ended badly":    {"fails", time.Minute, run.Dead, ""},
+		"behind one that has ended well":     {"swift", 0, run.Succeeded, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := live(t, emptyTarget(t), "original")
+				l.put(row.job, 0, func(d *job.Definition) {
+					d.Overlap.Policy, d.Retry.MaxAttempts = job.OverlapStrict, 1
+					if row.key != "" {
+						d.Overlap.Key, d.Payload = "${ .payload }", []byte(`"`+row.key+`"`)
+					}
+				})
+				first := l.trigger(row.job, 0)
+				time.Sleep(row.waited + time.Second)
+				var second run.ID
+				if row.waited > 0 {
+					second = l.trigger(row.job, 0)
+					time.Sleep(5 * time.Second)
+					if r := l.get(second); !r.Waits() {
+						t.Fatalf("the second is %s", r.Stage())
+					}
+				}
+				var out bytes.Buffer
+				if _, _, err := backup.Write(t.Context(), &out, backup.Source{Store: l.on.Store, Blobs: l.on.Blobs, Now: time.Now}, nil); err != nil {
+					t.Fatal(err)
+				}
+				l.stop()
+				copied, _ := past{text: out.Bytes()}.restore(t, backup.Options{})
+				if r := copied.get(first); r.State != row.first {
+					t.Fatalf("the first is %s", r.State)
+				}
+				third := copied.trigger(row.job, 0)
+				time.Sleep(5 * time.Minute)
+				if row.waited == 0 {
+					if r := copied.get(third); r.State != run.Succeeded {
+						t.Errorf("the third is %s", r.Stage())
+					}
+					return
+				}
+				shown, err := copied.Control.Gate(t.Context(), "default", "job:"+row.job)
+				if err != nil || shown.Waiting != 1 || len(shown.Blocked) != 1 || shown.Blocked[0].Run != first.String() || shown.Blocked[0].Key != row.key {
+					t.Fatalf("the gate is %+v, %v", shown, err)
+				}
+				if r := copied.get(third); !r.Waits() {
+					t.Errorf("the third is %s", r.Stage())
+				}
+				if r := copied.get(second); r.State != run.Unknown {
+					t.Errorf("the second is %s", r.Stage())
+				}
+				if _, err := copied.Control.OpenLine(t.Context(), "default", "job:"+row.job, "", control.Opening{Run: first.String()}, control.Match{}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Minute)
+				if r := copied.get(third); !r.State.Ended() {
+					t.Errorf("behind the opening the third is %s", r.Stage())
 				}
 			})
 		})

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -122,7 +123,11 @@ func (c *copier) item(item store.Item) ([]store.Item, error) {
 		return c.run(item)
 	case "step":
 		return c.step(item)
-	case "gate", "line":
+	case "gate":
+		if !c.Resume {
+			return c.gate(item)
+		}
+	case "line":
 		if !c.Resume {
 			return nil, nil // of runs that have ended by now
 		}
@@ -213,6 +218,27 @@ func (c *copier) step(item store.Item) ([]store.Item, error) {
 	r, _ = r.Restored(c.now, c.reason, job.DefaultRetention)
 	op, err := r.Item(c.NewID())
 	return []store.Item{itemOf(raised.Version, op)}, err
+}
+
+// gate leaves at a gate those alone that may hold up a line after their end: all others hold no place any more, since they have ended by now.
+func (c *copier) gate(item store.Item) ([]store.Item, error) {
+	parts := strings.Split(item.Partition, "#")
+	if len(parts) != 3 {
+		return nil, fmt.Errorf("%w: want gate#TENANT#NAME", ErrDamaged)
+	}
+	g, err := gate.FromItem(parts[1], parts[2], item)
+	if errors.Is(err, record.ErrBroken) { // nobody can tell who was let in
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	restored, some := g.Restored()
+	if !some {
+		return nil, nil
+	}
+	op, err := restored.Put(c.Now, c.NewID())
+	return []store.Item{itemOf(item.Version, op)}, err
 }
 
 // runOf reads a run by its item alone; false for one that cannot be read, and could not be before.
