@@ -116,7 +116,9 @@ func TestG9_AdviceOnALineThatStandsStill(t *testing.T) {
 		end  func(r run.Run, now int64) run.Run
 		want func(a run.ID) string
 	}{
-		"failed": {func(r run.Run, now int64) run.Run { return r.Fail(now, run.Failure{Error: "no", Permanent: true}, limits) },
+		"failed": {func(r run.Run, now int64) run.Run {
+			return r.Fail(now, run.Failure{Error: "no", Permanent: true}, limits)
+		},
 			func(a run.ID) string { return "belfry run retry " + a.String() + ", or " }},
 		"unknown": {func(r run.Run, now int64) run.Run { r, _ = r.Restored(now, "restored", 0); return r },
 			func(a run.ID) string { return "belfry run retry " + a.String() + " --force, or " }},
