@@ -489,7 +489,7 @@ test('the schedules of a server and its last week are what a load is asked about
   await page.route('**/v1/stats?*', json({ duration_bounds_ms: [1_200_000, 1_800_000], points: [point(10, 600, 0, [0, 600, 0])] }))
   await page.goto(server.console + '/tools/capacity')
   await page.locator('.own', { hasText: 'need a pool with' }).waitFor()
-  assert.match(await page.locator('.own').textContent(), /, 25 min each on average/)
+  assert.match(await page.locator('.own').textContent(), /, 25 m each on average/)
   // A server that has run nothing, and is to run nothing, has no numbers.
   await page.unroute('**/v1/schedule/load?*')
   await page.unroute('**/v1/stats?*')
