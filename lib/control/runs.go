@@ -327,7 +327,7 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, how reop
 		} else if bounded || next.State == run.Scheduled && next.Attempt > 0 { // what it binds to may bound what this definition does not
 			next = next.Reopened(now)
 		}
-		kept, err := s.Dispatch.KeepPlace(ctx, r, next, j)
+		next, kept, err := s.Dispatch.KeepPlace(ctx, r, next, j)
 		if err != nil {
 			return r, nil, err
 		}

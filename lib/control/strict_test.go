@@ -317,3 +317,59 @@ func TestG2_OpeningALine(t *testing.T) {
 		}
 	})
 }
+
+// An edit of the key leaves a retry where the line stands still behind it, at one gate alone, also where it takes the retry's claim: it holds up no other line, and whoever
+// opens the gate finds it there.
+func TestG2_G3_TheRetryOfARunThatHoldsUpALineAtAnotherKey(t *testing.T) {
+	keyed := func(text string) func(*job.Definition) {
+		return func(d *job.Definition) { d.Overlap.Key, d.Payload = text, []byte(`"acme"`) }
+	}
+	for name, row := range map[string]struct {
+		before, after, key string
+	}{
+		"another key": {"${ .payload }", "${ .job }", "acme"},
+		"a first key": {"", "${ .payload }", ""},
+		"no key":      {"${ .payload }", "", "acme"},
+	} {
+		for when, early := range map[string]bool{"before the retry": true, "behind it": false} {
+			t.Run(name+", "+when, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, g *rig) {
+					g.put("acme", "a", strict, keyed(row.before))
+					first := g.trigger("acme", "a", control.Request{})
+					g.comes(first)
+					first = g.ends(first, false)
+					again := func() {
+						t.Helper()
+						if _, err := g.Retry(t.Context(), "acme", first.ID, false, time.Time{}); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if !early {
+						again()
+					}
+					g.put("acme", "a", strict, keyed(row.after))
+					if early {
+						again()
+					}
+					if came := g.comes(first); came != dispatch.Passed {
+						t.Errorf("the retry comes to %d", came)
+					}
+					if shown, err := g.Gate(t.Context(), "acme", "job:a"); err != nil || shown.InProgress != 1 || len(shown.Blocked) != 0 {
+						t.Errorf("while it is in progress: %+v, %v", shown, err)
+					}
+					g.ends(first, false)
+					shown, err := g.Gate(t.Context(), "acme", "job:a")
+					if err != nil || shown.InProgress != 0 || len(shown.Blocked) != 1 || shown.Blocked[0].Run != first.ID.String() || shown.Blocked[0].Key != row.key {
+						t.Errorf("when it has failed: %+v, %v", shown, err)
+					}
+					again()
+					g.comes(first)
+					g.ends(first, false)
+					if shown, err = g.OpenLine(t.Context(), "acme", "job:a", "", control.Opening{Run: first.ID.String()}, control.Match{}); err != nil || len(shown.Blocked) != 0 {
+						t.Errorf("opened: %+v, %v", shown, err)
+					}
+				})
+			})
+		}
+	}
+}

@@ -81,15 +81,15 @@ func (d *Dispatcher) keysOf(ctx context.Context, r run.Run, e *job.Edition) (run
 		return r, failedAs(keys.OfPayload(), err)
 	}
 	err = d.Evaluating(ctx, r.Tenant, r.ID, func(ctx context.Context) error {
-		value := func(recorded, field string, key *expression.Key) (string, error) {
-			if key == nil || recorded != "" {
+		value := func(recorded string, known bool, field string, key *expression.Key) (string, error) {
+			if key == nil || known || recorded != "" {
 				return recorded, nil
 			}
 			value, err := key.Eval(ctx, input)
 			return gate.KeyOf(value), failedAs(field, err)
 		}
 		var err error
-		if r.GateKey, err = value(r.GateKey, job.OverlapKeyField, keys.Own); err != nil {
+		if r.GateKey, err = value(r.GateKey, r.Keeps, job.OverlapKeyField, keys.Own); err != nil {
 			return err
 		}
 		named := make([]string, len(keys.Gates))
@@ -97,7 +97,7 @@ func (d *Dispatcher) keysOf(ctx context.Context, r run.Run, e *job.Edition) (run
 			if i < len(r.NamedKeys) {
 				named[i] = r.NamedKeys[i]
 			}
-			if named[i], err = value(named[i], job.GateKeyField(i), key); err != nil {
+			if named[i], err = value(named[i], false, job.GateKeyField(i), key); err != nil {
 				return err
 			}
 		}
@@ -111,7 +111,7 @@ func (d *Dispatcher) keysOf(ctx context.Context, r run.Run, e *job.Edition) (run
 
 // knowsKeys tells whether a run's record has the key of each gate that it passes by one.
 func knowsKeys(r run.Run, def job.Definition) bool {
-	if def.Overlap.Key != "" && r.GateKey == "" {
+	if def.Overlap.Key != "" && r.GateKey == "" && !r.Keeps {
 		return false
 	}
 	for i, use := range def.Gates {

@@ -56,42 +56,43 @@ func (d *Dispatcher) strictSince(ctx context.Context, tenant, name string) (int6
 	}
 }
 
-// KeepPlace gives the write by which a run that is opened again keeps its place at its job's own gate, where the line stands still behind it; none where it does not. was
-// is how the run stood, next how it is opened, and j its job. It is to be written with the run: so nobody is let in between its end and what follows from its retry.
-func (d *Dispatcher) KeepPlace(ctx context.Context, was, next run.Run, j job.Job) ([]store.Op, error) {
+// KeepPlace has a run that is opened again keep its place at its job's own gate, where the line stands still behind it: it gives the run as it is to be opened, which says at which
+// gate, and the write of that; next and none where the line does not. was is how the run stood, next how it is opened, and j its job. The write is to be done with the run: so nobody
+// is let in between its end and what follows from its retry.
+func (d *Dispatcher) KeepPlace(ctx context.Context, was, next run.Run, j job.Job) (run.Run, []store.Op, error) {
 	if !was.State.Bad() && !was.RanOut() {
-		return nil, nil
+		return next, nil, nil
 	}
 	strict := j.Def.Overlap.StrictSince()
 	if was.Generation > j.Generation { // the job was edited since it was read, and the run has started and ended by that
 		var err error
 		if strict, err = d.strictSince(ctx, was.Tenant, was.ID.Job); err != nil {
-			return nil, err
+			return next, nil, err
 		}
 	}
 	if strict == 0 {
-		return nil, nil
+		return next, nil, nil
 	}
 	if !was.Placed { // it may have been let in, and never started
 		edition, err := d.EditionOf(ctx, was)
 		if Unreadable(err) {
-			return nil, nil
+			return next, nil, nil
 		}
 		if err != nil {
-			return nil, err
+			return next, nil, err
 		}
 		was = d.MayHold(ctx, was, edition)
 	}
 	g, _, err := d.gateItem(ctx, gate.OwnGate(was))
 	if err != nil {
-		return nil, err
+		return next, nil, err
 	}
 	round := g.Begin()
 	if !round.Keep(was, next, strict) {
-		return nil, nil
+		return next, nil, nil
 	}
 	op, err := round.Gate().Put(d.Now(), d.NewID())
-	return []store.Op{op}, err
+	return next.Keeping(round.ID().Key), []store.Op{op}, err
 }
 
 // ErrNotStanding says of a gate that no line stands still there, and ErrNotBlocking of a run that it is another one behind which it does.

@@ -39,7 +39,7 @@ func (g *gated) reopens(r run.Run, j job.Job) (run.Run, error) {
 	g.t.Helper()
 	was := g.stands(r)
 	next := was.Reopen(j.Generation, 0, "retried on request").Reopened(then)
-	keep, err := g.KeepPlace(g.t.Context(), was, next, j)
+	next, keep, err := g.KeepPlace(g.t.Context(), was, next, j)
 	if err != nil {
 		return run.Run{}, err
 	}

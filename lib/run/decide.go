@@ -64,7 +64,7 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 	}
 	timed := r.Timed(c.Times) // as what stood, not as what it becomes: that has a reason of the claim
 	next.StartBy, next.EndBy = timed.StartBy, timed.EndBy
-	next.Wait, next.Placed, next.GateKey = next.Wait.ranked(), false, ""
+	next.Wait, next.Placed, next.GateKey = next.Wait.ranked(), false, next.keptKey()
 	next.Released, next.Releasing, next.NamedGates, next.NamedKeys = 0, Releasing{}, false, nil
 	return next, Claimed
 }
@@ -162,7 +162,7 @@ func (r Run) Unbind(generation int64) (Run, bool) {
 		return r, false
 	}
 	r.State, r.Generation, r.Epoch = Scheduled, generation, 0
-	r.Wait, r.Placed, r.GateKey = r.Wait.ranked(), false, ""
+	r.Wait, r.Placed, r.GateKey = r.Wait.ranked(), false, r.keptKey()
 	r.Released, r.Releasing, r.NamedGates, r.NamedKeys = 0, Releasing{}, false, nil
 	if !r.Spared() { // its next claim gives it another
 		r.EndBy = 0
@@ -377,7 +377,7 @@ func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
 	r.Ended, r.Expires, r.NextAt = 0, 0, 0
 	r.Through, r.Upto, r.Count = 0, 0, 0
 	r.Result, r.Reason = Ref{}, cut(reason, maxReasonSize)
-	r.Why, r.Wait, r.Placed, r.GateKey, r.Discarded = Why{}, Wait{}, false, "", Discarded{}
+	r.Why, r.Wait, r.Placed, r.GateKey, r.Keeps, r.Discarded = Why{}, Wait{}, false, "", false, Discarded{}
 	r.Released, r.Releasing, r.NamedGates, r.NamedKeys = 0, Releasing{}, false, nil
 	r.Stopped, r.Pauses = nil, false
 	return r
@@ -400,6 +400,20 @@ func (r Run) Reopened(now int64) Run {
 	return r
 }
 
+// Keeping has a run that was just opened again keep its place at the gate of that key of its job.
+func (r Run) Keeping(key string) Run {
+	r.GateKey, r.Keeps = key, true
+	return r
+}
+
+// keptKey is the key of the gate at which the run keeps its place when its claim is taken or given.
+func (r Run) keptKey() string {
+	if r.Keeps {
+		return r.GateKey
+	}
+	return ""
+}
+
 // Join has a run that is due wait in the line of a gate.
 func (r Run) Join(gate string, rank, now int64) Run {
 	r.Wait = Wait{Gate: gate, Since: now, Rank: rank}
@@ -415,7 +429,7 @@ func (r Run) LetIn(now int64) Run {
 
 // Unjoin ends a wait in a line that has no place of the run any more: it has to enter anew, by its rank.
 func (r Run) Unjoin() Run {
-	r.Wait, r.GateKey, r.NamedKeys = r.Wait.ranked(), "", nil
+	r.Wait, r.GateKey, r.NamedKeys = r.Wait.ranked(), r.keptKey(), nil
 	return r
 }
 

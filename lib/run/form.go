@@ -108,6 +108,7 @@ func (r *Run) WriteFields(w *record.Writer) {
 	}
 	w.Bool(60, r.Pauses)
 	w.Int(61, r.EndBy)
+	w.Bool(62, r.Keeps)
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -295,6 +296,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.Pauses = s.Bool()
 		case 61:
 			r.EndBy = s.Int()
+		case 62:
+			r.Keeps = s.Bool()
 		default:
 			s.Fail()
 		}

@@ -152,6 +152,10 @@ type Run struct {
 	// gate.KeyOf. It is "" where the job has one for all.
 	GateKey string `cbor:"54,keyasint,omitempty"`
 
+	// Keeps says of a run that had ended badly under strict, and was opened again, that GateKey is where it has kept its place, whatever its definition says by now: "" for the gate of
+	// all runs. It says so in that opening.
+	Keeps bool `cbor:"62,keyasint,omitempty"`
+
 	// NamedKeys are of a run that says NamedGates the keys of those gates, as gate.KeyOf gives them, in the order in which its definition names gates: "" for one
 	// that it passes without a key. Empty where it passes all so.
 	NamedKeys []string `cbor:"58,keyasint,omitempty"`

@@ -102,7 +102,7 @@ func differ(b, a *run.Run) (f fields) {
 	add(b.IgnorePause != a.IgnorePause, ignorePause)
 	add(b.Callees != a.Callees, callees)
 	add(b.StartBy != a.StartBy, startBy)
-	add(b.GateKey != a.GateKey || !slices.Equal(b.NamedKeys, a.NamedKeys), gateKey)
+	add(b.GateKey != a.GateKey || b.Keeps != a.Keeps || !slices.Equal(b.NamedKeys, a.NamedKeys), gateKey)
 	add(!bytes.Equal(b.Stopped, a.Stopped), scopes)
 	add(b.EndBy != a.EndBy, endBy)
 	return f

@@ -236,6 +236,9 @@ func (j *Judge) atItsKey(rs *runState, key string) {
 	if e == nil || rs.run.Waits() && rs.run.GateKey == key {
 		return // it goes on from where it waited
 	}
+	if rs.still.kept != 0 && rs.still.kept == rs.run.Opening {
+		return // it goes on from where it has kept its place, which an edit of the key leaves where it is
+	}
 	if want, known := keyOf(e, &rs.run, e.Def.Overlap.Key); known && want != key {
 		j.violate("G1", "run %s of %s is at the key %q of its job, and its own is %q", rs.id(), rs.job.tenant, key, want)
 	}
