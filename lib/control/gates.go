@@ -90,7 +90,7 @@ type Gate struct {
 	MoreWaiting   bool // at least Waiting wait: it has more values than were read, and more places in their lines
 	waitingForAll int  // of them at the gate of all runs, and of no value
 
-	// Blocked are, of the own gate of a strict job, the runs that ended badly and behind which a line stands still, at most MaxKeyGates. LetGo is who has let one go on last.
+	// Blocked are, of the own gate of a strict job, the runs that ended badly and behind which a line stands still, at most MaxKeyGates. LetGo is who has let one go on last since the job is strict.
 	Blocked []Blocker
 	LetGo   gate.LetGo
 
@@ -405,7 +405,7 @@ func (g *Gate) count(round *gate.Round) {
 	round.Settle(g.Job.Def.Overlap.StrictSince())
 	blocked := blockersOf(round.ID(), round.Blockers())
 	g.Blocked = append(g.Blocked, blocked[:min(len(blocked), MaxKeyGates-len(g.Blocked))]...)
-	if let := round.Gate().LetGo; let.Change.At > g.LetGo.Change.At {
+	if let := round.Gate().LetGo; let.Change.At > g.LetGo.Change.At && let.Strict == g.Job.Def.Overlap.StrictSince() {
 		g.LetGo = let
 	}
 	one := KeyGate{gate.ShownKey(key), round.Held() - len(blocked), round.Waiting()}

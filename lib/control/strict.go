@@ -75,6 +75,8 @@ func (s *Service) OpenLine(ctx context.Context, tenant, name, by string, o Openi
 		return Gate{}, refuse(CodeNotBlocking, "the line of %s stands still behind %s, and not behind %s", at, blocked[0].ID, id)
 	case errors.Is(err, dispatch.ErrNotStanding) && o.Run == "" && o.Key == "" && j.Keyed:
 		return Gate{}, lacksKey(j)
+	case errors.Is(err, dispatch.ErrInProgress):
+		return Gate{}, refuse(CodeNotBlocking, "run %s, or its retry, is in progress: the line of %s waits for it, and stands still when it has ended badly", id, at)
 	case errors.Is(err, dispatch.ErrNotStanding) && o.Run != "":
 		return Gate{}, refuse(CodeNotBlocking, "the line of %s does not stand still behind %s, nor behind another run", at, id)
 	case err != nil && !errors.Is(err, dispatch.ErrNotStanding):

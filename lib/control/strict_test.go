@@ -373,3 +373,75 @@ func TestG2_G3_TheRetryOfARunThatHoldsUpALineAtAnotherKey(t *testing.T) {
 		}
 	}
 }
+
+// A run behind which somebody has let the line go on was retried, let in, and failed: while its next retry is in progress, nobody is told that its gate was opened.
+func TestG2_OpeningALineBehindARetryThatIsInProgress(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		first, second := g.stuck()
+		open := func() (control.Gate, error) {
+			return g.OpenLine(t.Context(), "acme", "job:a", "on-call", control.Opening{Run: first.ID.String()}, control.Match{})
+		}
+		again := func() {
+			t.Helper()
+			if _, err := g.Retry(t.Context(), "acme", first.ID, false, time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := open(); err != nil {
+			t.Fatal(err)
+		}
+		g.comes(second)
+		again()
+		if came := g.comes(first); came != dispatch.Joined {
+			t.Fatal(came)
+		}
+		g.ends(second, true)
+		if came := g.comes(first); came != dispatch.Passed {
+			t.Fatal(came)
+		}
+		g.ends(first, false)
+		again()
+		_, err := open()
+		refused(t, err, control.CodeNotBlocking)
+		if err == nil || !strings.Contains(err.Error(), "retry, is in progress") {
+			t.Errorf("it says %v", err)
+		}
+		g.comes(first)
+		g.ends(first, false)
+		if shown, err := open(); err != nil || len(shown.Blocked) != 0 {
+			t.Errorf("opened when that has failed: %+v, %v", shown, err)
+		}
+	})
+}
+
+// Who has opened the gate is shown for as long as the job is strict since then: not of a job that was made anew, nor once it was edited away.
+func TestG9_WhoHasOpenedALineBefore(t *testing.T) {
+	for name, change := range map[string]func(*rig){
+		"made anew": func(g *rig) {
+			if err := g.Delete(g.t.Context(), "acme", "a", control.Match{}); err != nil {
+				g.t.Fatal(err)
+			}
+			g.put("acme", "a", strict)
+		},
+		"edited away": func(g *rig) {
+			g.put("acme", "a", func(d *job.Definition) { d.Retention, d.Overlap = 0, job.Overlap{Policy: job.OverlapQueue} })
+		},
+		"and back": func(g *rig) {
+			g.put("acme", "a", func(d *job.Definition) { d.Retention, d.Overlap = 0, job.Overlap{Policy: job.OverlapQueue} })
+			g.put("acme", "a", strict)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, g *rig) {
+				g.stuck()
+				if shown, err := g.OpenLine(t.Context(), "acme", "job:a", "on-call", control.Opening{}, control.Match{}); err != nil || shown.LetGo.Change.By != "on-call" {
+					t.Fatalf("%+v, %v", shown, err)
+				}
+				change(g)
+				if shown, err := g.Gate(t.Context(), "acme", "job:a"); err != nil || !shown.LetGo.IsZero() {
+					t.Errorf("it shows %+v, %v", shown.LetGo, err)
+				}
+			})
+		})
+	}
+}

@@ -95,10 +95,12 @@ func (d *Dispatcher) KeepPlace(ctx context.Context, was, next run.Run, j job.Job
 	return next.Keeping(round.ID().Key), []store.Op{op}, err
 }
 
-// ErrNotStanding says of a gate that no line stands still there, and ErrNotBlocking of a run that it is another one behind which it does.
+// ErrNotStanding says of a gate that no line stands still there, ErrNotBlocking of a run that it is another one behind which it does, and ErrInProgress that it, or its retry, is in
+// progress.
 var (
 	ErrNotStanding = errors.New("the line does not stand still")
 	ErrNotBlocking = errors.New("the line stands still behind another run")
+	ErrInProgress  = errors.New("the run is in progress")
 )
 
 // standsStill reads a job's own gate, and the runs of its entries.
@@ -112,7 +114,7 @@ func (d *Dispatcher) standsStill(ctx context.Context, at gate.ID) (*gate.Round, 
 }
 
 // GoOn lets the line of a job's own gate go on that stands still behind runs which ended badly, and gives these; where of is not the zero ID, only if that run is one of them.
-// The gate says by whom. Errors: ErrNotStanding, and ErrNotBlocking with those that are.
+// The gate says by whom. Errors: ErrNotStanding, ErrInProgress, and ErrNotBlocking with those that are.
 //
 // Durable with the write: that these runs are in nobody's way any more. A crash behind it leaves letting in to whoever makes room, or to the checks of those that wait.
 func (d *Dispatcher) GoOn(ctx context.Context, at gate.ID, of run.ID, by, reason string) (let []run.Run, err error) {
@@ -122,6 +124,9 @@ func (d *Dispatcher) GoOn(ctx context.Context, at gate.ID, of run.ID, by, reason
 			return err
 		}
 		let = round.Blockers()
+		if of != (run.ID{}) && round.IsInProgress(of) { // whoever let the line go on behind it before has meant an earlier end
+			return ErrInProgress
+		}
 		switch went := of != (run.ID{}) && slices.Contains(round.Gate().LetGo.Runs, of.String()); {
 		case went && !slices.ContainsFunc(let, func(r run.Run) bool { return r.ID == of }): // the answer to an earlier one was lost
 			let = nil

@@ -12,6 +12,7 @@ import "github.com/belfry-scheduler/belfry/lib/run"
 // LetGo says that somebody has let a line go on that stood still.
 type LetGo struct {
 	Change Change   `cbor:"1,keyasint"`
+	Strict int64    `cbor:"3,keyasint,omitempty"` // Entry.Strict of those runs: of a job that has become strict anew since, it says nothing
 	Runs   []string `cbor:"2,keyasint,omitempty"` // IDs of the runs that it stood still behind, at most run.MaxInTheWay
 }
 
@@ -53,6 +54,12 @@ func (r *Round) InProgress() (n int, known bool) {
 	return r.Held() - len(r.Blockers()), true
 }
 
+// IsInProgress tells of a run whether it holds a place, and has not ended, of those that were looked at.
+func (r *Round) IsInProgress(id run.ID) bool {
+	at := r.find(id)
+	return at >= 0 && at < r.sure && !r.blocker(at)
+}
+
 // Settle leaves out those of them that hold up nobody any more, since the job is not strict, or has become so anew after they were let in: strict is since when it is,
 // 0 where it is not. It tells whether there was any.
 func (r *Round) Settle(strict int64) (changed bool) {
@@ -70,6 +77,7 @@ func (r *Round) GoOn(by Change) (let []run.Run) {
 	let = r.Blockers()
 	r.gate.LetGo = LetGo{Change: by}
 	for _, of := range let {
+		r.gate.LetGo.Strict = r.gate.Entries[r.find(of.ID)].Strict
 		r.forget(of.ID)
 		if len(r.gate.LetGo.Runs) < run.MaxInTheWay {
 			r.gate.LetGo.Runs = append(r.gate.LetGo.Runs, of.ID.String())
