@@ -112,7 +112,15 @@ func (p *player) do(ctx context.Context, l Line) error {
 		_, err = p.control.CloseGate(ctx, tenant, l.Gate, "", l.Reason, control.Match{})
 	case Open:
 		if _, own := gate.OwnOf(l.Gate); own {
-			_, err = p.control.OpenLine(ctx, tenant, l.Gate, "", control.Opening{}, control.Match{})
+			which := control.Opening{Key: l.Key}
+			if !l.Run.IsZero() {
+				var id run.ID
+				if id, err = p.runOf(l.Run); err != nil {
+					return p.refuse(l, err)
+				}
+				which.Run = id.String()
+			}
+			_, err = p.control.OpenLine(ctx, tenant, l.Gate, "", which, control.Match{})
 		} else {
 			_, err = p.control.OpenGate(ctx, tenant, l.Gate, "", "", control.Match{})
 		}

@@ -95,7 +95,7 @@ const (
 	Release Action = "release" // Run, which waits at a gate
 	SetGate Action = "gate"    // Gate, Limits: nil deletes it
 	Close   Action = "close"   // Gate, Reason
-	Open    Action = "open"    // Gate
+	Open    Action = "open"    // Gate; of the own gate of a job Run and Key, as control.Opening has them
 	Down    Action = "down"    // For
 	Workers Action = "workers" // Workers
 	Clock   Action = "clock"   // By
@@ -115,6 +115,7 @@ type Line struct {
 	Batch      bool // Triggers are one request of many: TriggerMany
 	Definition job.Definition
 	Gate       string
+	Key        string // of open: the value whose line is to go on, "" for none
 	Limits     *gate.Definition
 	IfMatch    string // of put: an ETag, "*" for any job that exists, "" for no condition
 	Reason     string

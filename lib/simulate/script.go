@@ -29,7 +29,7 @@ var takes = map[Action]struct{ needs, may []string }{
 	Release: {needs: []string{"run"}},
 	SetGate: {needs: []string{"name", "definition"}},
 	Close:   {needs: []string{"gate"}, may: []string{"reason"}},
-	Open:    {needs: []string{"gate"}},
+	Open:    {needs: []string{"gate"}, may: []string{"run", "key"}},
 	Down:    {needs: []string{"for"}},
 	Workers: {needs: []string{"n"}},
 	Clock:   {needs: []string{"by"}},
@@ -40,7 +40,7 @@ var takes = map[Action]struct{ needs, may []string }{
 func given(line wire.ScenarioLine) map[string]bool {
 	all := map[string]bool{"job": line.Job != "", "as": line.As != "", "run_at": line.RunAt != "", "delay": line.Delay != nil,
 		"payload": line.Payload != nil, "ignore_pause": line.IgnorePause, "runs": line.Runs != nil, "run": line.Run != "", "definition": line.Definition.Given,
-		"name": line.Name != "", "gate": line.Gate != "",
+		"name": line.Name != "", "gate": line.Gate != "", "key": line.Key != "",
 		"if_match": line.IfMatch != "", "reason": line.Reason != "", "force": line.Force, "for": line.For != 0, "n": line.N != nil, "by": line.By != ""}
 	maps.DeleteFunc(all, func(_ string, is bool) bool { return !is })
 	return all
@@ -89,7 +89,11 @@ func (r *resolver) line(i int, text wire.ScenarioLine, names map[string]bool) {
 	has := given(text)
 	for _, name := range slices.Sorted(maps.Keys(has)) {
 		if !slices.Contains(allowed.needs, name) && !slices.Contains(allowed.may, name) {
-			r.refuse(invalid.Missing(field+"."+name, fmt.Sprintf("no %s with do: %s", name, do)))
+			want := fmt.Sprintf("no %s with do: %s", name, do)
+			if do == Trigger && slices.Contains(wire.ScenarioFieldsToCome["ScenarioTrigger"], name) {
+				want += "; this one is not built yet"
+			}
+			r.refuse(invalid.Missing(field+"."+name, want))
 		}
 	}
 	for _, name := range allowed.needs {
@@ -126,8 +130,14 @@ func (r *resolver) line(i int, text wire.ScenarioLine, names map[string]bool) {
 			r.refuse(invalid.Missing(field+".definition", "a gate such as {limit: 10}, or null to delete it"))
 		}
 	case Close, Open:
-		l.Gate = text.Gate
+		l.Gate, l.Key = text.Gate, text.Key
 		r.gateName(field+".gate", text.Gate)
+		if text.Run != "" && do == Open {
+			l.Run = r.ref(field+".run", text.Run)
+		}
+		if _, own := gate.OwnOf(text.Gate); !own && text.Gate != "" && (text.Run != "" || text.Key != "") {
+			r.refuse(invalid.Field(field+".gate", text.Gate, "the own gate of a job, job:NAME: no other has a line that run or key would choose"))
+		}
 	case Trigger:
 		r.triggers(&l, field, text, names)
 	case Cancel, Retry, Release:

@@ -88,10 +88,11 @@ type ScenarioLine struct {
 	Do string `json:"do" enum:"trigger,put,delete,pause,resume,cancel,retry,redrive,release,gate,close,open,down,workers,clock,look"`
 	ScenarioTrigger
 	Runs       []ScenarioTrigger  `json:"runs,omitempty" minItems:"1" maxItems:"1000" doc:"of trigger: many runs in one request"`
-	Run        string             `json:"run,omitempty" minLength:"1" maxLength:"256" doc:"of cancel, retry and release: the name that a trigger gave the run, or job@time for one of a schedule"`
+	Run        string             `json:"run,omitempty" minLength:"1" maxLength:"256" doc:"of cancel, retry, release and open: the name that a trigger gave the run, or job@time for one of a schedule"`
 	Name       string             `json:"name,omitempty" minLength:"1" maxLength:"64" doc:"of gate: the gate that is created, replaced or deleted"`
 	Definition ScenarioDefinition `json:"definition,omitzero" doc:"of put: the job; of gate: the gate, or null to delete it"`
 	Gate       string             `json:"gate,omitempty" minLength:"1" maxLength:"132" doc:"of close and open: the gate"`
+	Key        string             `json:"key,omitempty" minLength:"1" maxLength:"8192" doc:"of open, of the own gate of a job that has a line for each value of a key: the value whose line is to go on"`
 	IfMatch    string             `json:"if_match,omitempty" minLength:"1" maxLength:"64" doc:"of put: only where the job has this ETag"`
 	Reason     string             `json:"reason,omitempty" maxLength:"120" doc:"of pause, cancel and close: for people"`
 	Force      bool               `json:"force,omitempty" doc:"of retry: also a run that succeeded, or whose outcome is unknown"`
@@ -143,7 +144,7 @@ var (
 		"Scenario":        {"calendars"},
 		"ScenarioOutcome": {"accepts", "bytes", "type"},
 		"ScenarioTrigger": {"overlap", "key"},
-		"ScenarioLine": {"overlap", "key", "calendar", "signal", "callback", "step", "set", "skip", "newest", "dry_run", "from", "to",
+		"ScenarioLine": {"overlap", "calendar", "signal", "callback", "step", "set", "skip", "newest", "dry_run", "from", "to",
 			"backfill", "success", "failure", "heartbeat"},
 	}
 	ScenarioActionsToCome = []string{"backfill", "calendar", "signal", "callback", "step", "hold", "continue"}
