@@ -257,6 +257,56 @@ func TestG2_EditsOfAStrictJob(t *testing.T) {
 	})
 }
 
+// An edit to strict holds for who waits in line as it comes, and not for one that was queued before and finds room: that enters by the definition of then, and holds up nobody.
+func TestG2_AnEditToStrictAndRunsOfBefore(t *testing.T) {
+	for name, row := range map[string]struct {
+		before func(*job.Definition)
+		waits  bool
+		blocks bool
+		beside dispatch.Entrance // another run of before, which comes while the line stands still
+	}{
+		"it was queued":                      {func(d *job.Definition) { d.Retention, d.Overlap = 0, job.Overlap{Policy: job.OverlapQueue} }, false, false, 0},
+		"it waited in line":                  {func(d *job.Definition) { d.Retention, d.Overlap = 0, job.Overlap{Policy: job.OverlapQueue} }, true, true, dispatch.Joined},
+		"another of before has a limit of 3": {func(d *job.Definition) { d.Retention, d.Overlap = 0, job.Overlap{Policy: job.OverlapAllow, Limit: 3} }, false, true, dispatch.Passed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, g *rig) {
+				g.put("acme", "a", row.before)
+				first, second, beside := g.trigger("acme", "a", control.Request{}), g.trigger("acme", "a", control.Request{}), g.trigger("acme", "a", control.Request{})
+				if row.waits {
+					g.comes(first)
+					if came := g.comes(second); came != dispatch.Joined {
+						t.Fatal(came)
+					}
+				}
+				g.put("acme", "a", strict)
+				switch {
+				case row.waits:
+					g.ends(first, true)
+					if came := g.comes(second); came != dispatch.Passed {
+						t.Fatalf("let in, it comes to %d", came)
+					}
+				case row.blocks: // one that was claimed after the edit holds up the line
+					second = g.trigger("acme", "a", control.Request{})
+					g.comes(second)
+				default:
+					g.comes(second)
+				}
+				g.ends(second, false)
+				if row.beside != 0 {
+					if came := g.comes(beside); came != row.beside {
+						t.Errorf("another of before comes to %d, want %d", came, row.beside)
+					}
+				}
+				want := map[bool]dispatch.Entrance{true: dispatch.Joined, false: dispatch.Passed}[row.blocks]
+				if came := g.comes(g.trigger("acme", "a", control.Request{})); came != want {
+					t.Errorf("the next one comes to %d, want %d", came, want)
+				}
+			})
+		})
+	}
+}
+
 // Whoever opens the gate lets the line go on: of the run that was meant alone, at the value that was meant.
 func TestG2_OpeningALine(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {

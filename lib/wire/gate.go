@@ -65,7 +65,7 @@ type Gate struct {
 
 	Paused bool `json:"paused,omitempty" doc:"its job is paused: only runs with ignore_pause are let in"`
 
-	BlockedBy []BlockedBy `json:"blocked_by,omitempty" maxItems:"20" doc:"of the own gate of a job under overlap strict: the runs that ended badly and behind which its line stands still, one for each value of a key, at most 20. Nobody is let in until that run is retried and succeeds, or somebody opens the gate"`
+	BlockedBy []BlockedBy `json:"blocked_by,omitempty" maxItems:"20" doc:"of the own gate of a job under overlap strict: the runs that ended badly and behind which its line stands still, one for each value of a key, at most 20, of the first 100 values. Nobody is let in until that run is retried and succeeds, or somebody opens the gate"`
 
 	Closed     *GateClosure `json:"closed,omitempty" doc:"somebody has closed it: nobody is let in until it is opened"`
 	Opened     *GateOpened  `json:"opened,omitempty" doc:"of a gate that was closed and is open: who opened it last; of the own gate of a job: who has let its line go on last that stood still"`
