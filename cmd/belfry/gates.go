@@ -332,8 +332,8 @@ func (c *cli) gateOpen() *cobra.Command {
 		Long: `Open a gate that was closed: runs that wait are let in as far as there is room. The reason is shown with the gate.
 
 Under "overlap: strict" the line of a job stands still after a run that ended as failed, dead or unknown. "belfry run retry" runs it again. To let the line go on without it,
-open the gate of the job: GATE is its name, or job:NAME where a gate has the same name. With --run it is opened only if the line stands still behind that run. Where the
-job has a line for each value of a key, --run or --key says which.`,
+open the gate of the job: GATE is its name, or job:NAME where a gate has the same name. With --run it is opened only if the line stands still behind that run; without it,
+only if that is still the run which the server names just before. Where the job has a line for each value of a key, --run or --key says which.`,
 		Example: `  belfry gate open stripe --reason "they are back"
   belfry gate open nightly --run nightly~0mi4lf3k0 --reason "made up by hand"`,
 		Args: cobra.ExactArgs(1),
