@@ -332,7 +332,7 @@ func TestASeedDrawsWaits(t *testing.T) {
 
 // A server plays what the command plays, and answers with the same report.
 func TestAServerSimulatesAsTheCommandDoes(t *testing.T) {
-	const scenario = `{"start": "2026-01-05T00:00:00Z", "until": "1h", "jobs": {"a": {"schedule": {"every": "10m"}, "target": {"handler": {"name": "a"}}}}, "outcomes": {"a": [{"takes": "1s", "fails": "boom"}, {"takes": "2s"}]}}`
+	const scenario = `{"start": "2026-01-05T00:00:00Z", "until": "1h", "events": true, "jobs": {"a": {"schedule": {"every": "10m"}, "target": {"handler": {"name": "a"}}}}, "outcomes": {"a": [{"takes": "1s", "fails": "boom"}, {"takes": "2s"}]}}`
 	answer, err := http.Post(dev(t, "--data", t.TempDir())+"/v1/simulate", "application/json", strings.NewReader(scenario))
 	if err != nil {
 		t.Fatal(err)

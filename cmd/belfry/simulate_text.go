@@ -61,6 +61,7 @@ func (s *simulation) show(p played) error {
 	if left := len(r.Runs) - len(shown); left > 0 {
 		sections = append(sections, func() error { return s.say("and %s more; -n 0 shows all", exactly(left, "run")) })
 	}
+	section("Events:", []string{"AT", "RUN", "EVENT", "ATTEMPT", "UNTIL"}, eventRows(shown, names, zone))
 	section("Gates:", []string{"GATE", "MOST UNITS", "WAITS", "MEAN", "LONGEST"}, gateRows(r, simulate.Last(r)))
 	var skipped, refused [][]string
 	for _, k := range r.Skipped {
@@ -107,6 +108,26 @@ func stepRows(of simulate.Run, zone *time.Location) (rows [][]string) {
 			attempts = fmt.Sprint(n)
 		}
 		rows = append(rows, []string{of.Job + "/" + one.Path, "", "", one.State, clockOf(one.StartedAt, of.NominalTime, zone), clockOf(one.EndedAt, of.NominalTime, zone), attempts, whyOfStep(one)})
+	}
+	return rows
+}
+
+// eventRows tell of each run, and of its steps, what became of them, event for event.
+func eventRows(all []simulate.Run, names map[string]string, zone *time.Location) (rows [][]string) {
+	of := func(name string, events []simulate.Event) {
+		for _, e := range events {
+			attempt := ""
+			if e.Attempt > 0 {
+				attempt = fmt.Sprint(e.Attempt)
+			}
+			rows = append(rows, []string{clockOf(&e.At, time.Time{}, zone), name, e.Event, attempt, clockOf(e.Until, e.At, zone)})
+		}
+	}
+	for _, one := range all {
+		of(names[one.ID], one.Events)
+		for _, s := range one.Steps {
+			of(names[one.ID]+"/"+s.Path, s.Events)
+		}
 	}
 	return rows
 }

@@ -322,6 +322,7 @@ func (p *player) attend(ctx context.Context, a *attempt) error {
 	switch {
 	case over && a.crashes():
 		p.busy.remove(a) // nobody hears of it any more, until its lease is over
+		p.ledger.died(a.claim.Run)
 		return nil
 	case !p.up():
 		p.busy.moved(a, p.down) // the worker asks until the server is there again

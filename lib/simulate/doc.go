@@ -22,7 +22,7 @@
 // # What is seen
 //
 // The ledger reads each write of a run (ledger.go): the report says what was stored, with the attempts that a record has no room for and the runs
-// that have expired.
+// that have expired. Where a scenario asks for events (events.go), it says each change of a record, too, and what was done with the run's messages.
 //
 // # What it does not promise
 //

@@ -71,6 +71,9 @@ func build(ctx context.Context, s Scenario, seed *uint64, until time.Time, cut i
 	var handlers []string
 	h.pools, handlers = needs(s)
 	h.ledger = newLedger(h.diary.Watch(memory.New(memory.Config{Now: h.expiry})), cut, h.clock.Now)
+	if s.Events {
+		h.ledger.events = map[run.ID][]Event{}
+	}
 	draws := rand.New(rand.NewPCG(1, 2))
 	if seed != nil {
 		draws = rand.New(rand.NewPCG(*seed, 3))
@@ -117,8 +120,12 @@ func (h *house) start() error {
 	registry := metrics.New()
 	queues, pools := map[string]queue.Queue{}, map[string]string{}
 	h.mail = make([]*mailbox, len(h.pools))
+	var note func(run.ID, string, time.Duration)
+	if h.ledger.events != nil {
+		note = h.ledger.message
+	}
 	for i, name := range h.pools {
-		h.mail[i] = newMailbox(h.clock.Passed, h.looked)
+		h.mail[i] = newMailbox(h.clock.Passed, h.looked, note)
 		queues[name], pools[name] = h.mail[i], tenant
 	}
 	book := job.NewBook(h.ledger, func(spec schedule.Spec) (job.Fires, error) {

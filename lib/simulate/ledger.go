@@ -48,6 +48,9 @@ type ledger struct {
 	nodes int   // of the workflows of all runs that have begun
 	data  int64 // bytes of results and inputs
 
+	events map[run.ID][]Event // of each run and each step; nil where nobody asks for them
+	told   int                // how many of them there are
+
 	// What the player has still to heed:
 	begun   []*account // workflows' runs that have begun
 	stopped []run.ID   // runs and steps with an attempt under way, which are to stop
@@ -58,6 +61,7 @@ type ledger struct {
 type account struct {
 	id         run.ID
 	state      run.State
+	stage      run.State
 	generation int64
 	opening    uint64
 	line       string // the gate of the record: where it waits, if it does
@@ -301,10 +305,12 @@ func (l *ledger) noteRun(op *store.Op) {
 		l.noteStep(a, r)
 		return
 	}
+	before, tries := run.State(0), 0
 	if a == nil {
 		a = &account{id: id}
 		l.runs[id] = a
 	} else {
+		before, tries = a.stage, len(a.attempts)
 		l.states[a.state]--
 	}
 	l.states[r.State]++
@@ -338,6 +344,8 @@ func (l *ledger) noteRun(op *store.Op) {
 	for _, one := range r.Attempts {
 		a.attempts = tried(a.attempts, one)
 	}
+	l.changed(r, before, tries, a.attempts)
+	a.stage = r.Stage()
 	l.wait(a, r)
 	switch progress := r.State == run.Running || a.progress && (r.State == run.Retrying || r.State == run.Queued); {
 	case progress && !a.progress:
@@ -364,10 +372,12 @@ func (l *ledger) noteStep(of *account, r run.Run) {
 	if stops(r) && !stops(s.row) {
 		l.stopped = append(l.stopped, r.ID)
 	}
+	before, tries := s.row.Stage(), len(s.attempts)
 	s.row = r
 	for _, one := range r.Attempts {
 		s.attempts = tried(s.attempts, one)
 	}
+	l.changed(r, before, tries, s.attempts)
 }
 
 // stops tells whether an attempt is under way that is to stop, or whose run was ended.
@@ -512,7 +522,8 @@ func (p *player) report(ctx context.Context) (Report, error) {
 
 func (p *player) reported(ctx context.Context, a *account) (Run, error) {
 	r := Run{ID: a.id.String(), Job: a.id.Job, Trigger: run.BySchedule.String(), NominalTime: a.id.Time(), State: p.shown(ctx, a).String(), Reason: a.reason,
-		EndedAt: instant(a.ended), Waits: slices.Clone(a.waits), Attempts: reportedTries(a.attempts)}
+		EndedAt: instant(a.ended), Waits: slices.Clone(a.waits), Attempts: reportedTries(a.attempts),
+		Events: slices.Clone(p.ledger.events[a.id])}
 	switch {
 	case a.callback:
 		r.Trigger = run.ByCallback

@@ -18,7 +18,9 @@ import (
 // order of the fires. No call of it ends by a context, since these have bounds in real time.
 type mailbox struct {
 	*local.Queue
-	looked func(context.Context, run.ID) error // is told of each run whose message is received
+	looked func(context.Context, run.ID) error                 // is told of each run whose message is received
+	note   func(id run.ID, event string, hidden time.Duration) // is told what is done with each message; nil where nobody asks
+	taken  map[string]run.ID                                   // where somebody asks: whose message it is, by receipt, which is all that a worker elsewhere keeps of it
 
 	kept queue.Message // that was kept back by the newest Extend; zero for none
 
@@ -33,8 +35,8 @@ type letter struct {
 	id       run.ID
 }
 
-func newMailbox(now func() time.Time, looked func(context.Context, run.ID) error) *mailbox {
-	return &mailbox{Queue: local.New(local.Config{Now: now}), looked: looked}
+func newMailbox(now func() time.Time, looked func(context.Context, run.ID) error, note func(run.ID, string, time.Duration)) *mailbox {
+	return &mailbox{Queue: local.New(local.Config{Now: now}), looked: looked, note: note, taken: map[string]run.ID{}}
 }
 
 func (m *mailbox) hold() {
@@ -62,7 +64,7 @@ func (m *mailbox) release(ctx context.Context) error {
 		})
 	}
 	for _, l := range held {
-		errs, err := m.Send(ctx, l.priority, l.out)
+		errs, err := m.send(ctx, l.priority, l.out)
 		if err = errors.Join(append(errs, err)...); err != nil && !errors.Is(err, queue.ErrFull) { // its check sends what a full queue refuses
 			return err
 		}
@@ -82,7 +84,31 @@ func (m *mailbox) Send(ctx context.Context, priority queue.Priority, batch ...qu
 	if holds {
 		return make([]error, len(batch)), nil
 	}
-	return m.Queue.Send(context.WithoutCancel(ctx), priority, batch...)
+	return m.send(ctx, priority, batch...)
+}
+
+func (m *mailbox) send(ctx context.Context, priority queue.Priority, batch ...queue.Outgoing) ([]error, error) {
+	errs, err := m.Queue.Send(context.WithoutCancel(ctx), priority, batch...)
+	for i := range errs {
+		if m.note == nil || errs[i] != nil {
+			continue
+		}
+		message, err := run.DecodeMessage(batch[i].Body)
+		if err != nil {
+			return errs, err
+		}
+		m.note(message.Run.ID, eventSent, batch[i].Delay)
+	}
+	return errs, err
+}
+
+// noted tells what was done with the messages of a batch, but for those that have an error of their own.
+func (m *mailbox) noted(batch []queue.Message, event string, hidden time.Duration, errs []error) {
+	for i := range errs {
+		if id, ok := m.taken[batch[i].Receipt]; ok && errs[i] == nil {
+			m.note(id, event, hidden)
+		}
+	}
 }
 
 func (m *mailbox) Receive(ctx context.Context, max int, _, visibility time.Duration) ([]queue.Message, error) {
@@ -95,19 +121,27 @@ func (m *mailbox) Receive(ctx context.Context, max int, _, visibility time.Durat
 		if err := m.looked(ctx, message.Run.ID); err != nil {
 			return nil, err
 		}
+		if m.note != nil {
+			m.taken[received.Receipt] = message.Run.ID
+			m.note(message.Run.ID, eventTaken, 0)
+		}
 	}
 	return messages, err
 }
 
 func (m *mailbox) Delete(ctx context.Context, batch ...queue.Message) ([]error, error) {
-	return m.Queue.Delete(context.WithoutCancel(ctx), batch...)
+	errs, err := m.Queue.Delete(context.WithoutCancel(ctx), batch...)
+	m.noted(batch, eventDeleted, 0, errs)
+	return errs, err
 }
 
 func (m *mailbox) Extend(ctx context.Context, visibility time.Duration, batch ...queue.Message) ([]error, error) {
 	m.mu.Lock()
 	m.kept = batch[len(batch)-1]
 	m.mu.Unlock()
-	return m.Queue.Extend(context.WithoutCancel(ctx), visibility, batch...)
+	errs, err := m.Queue.Extend(context.WithoutCancel(ctx), visibility, batch...)
+	m.noted(batch, eventHidden, visibility, errs)
+	return errs, err
 }
 
 // forget begins a call that may keep a message back.

@@ -109,7 +109,7 @@ func TestMistakesAreNamedByLineAndField(t *testing.T) {
 		"a list":                    {"- a", "line 1: got an array, want an object"},
 		"no start":                  {"until: 3h" + job, "line 1: start: missing"},
 		"a mistyped field":          {"start: 2026-01-05T00:00:00Z\nscirpt: []", `line 2: scirpt: unknown field; did you mean "script"?`},
-		"an unknown field":          {"start: 2026-01-05T00:00:00Z\nfoo: 1", "line 2: foo: unknown field; want expect, gates, jobs,"},
+		"an unknown field":          {"start: 2026-01-05T00:00:00Z\nfoo: 1", "line 2: foo: unknown field; want events, expect, gates, jobs,"},
 		"start is no time":          {"start: tomorrow" + job, `line 1: start: got "tomorrow", want a time such as`},
 		"start without a zone":      {"start: 2026-01-05T00:00:00" + job, `line 1: start: got "2026-01-05T00:00:00", want`},
 		"start before its time":     {"start: 1970-01-01T00:00:00Z" + job, "line 1: start: got"},

@@ -22,6 +22,7 @@ type Options struct {
 
 	Runs     int           // how many runs there may be, skipped ones included, and steps of those that have begun. Default: DefaultRuns
 	Attempts int           // how many attempts there may be. Default: DefaultAttempts
+	Events   int           // how many events there may be, of a scenario that asks for them. Default: DefaultEvents
 	Data     int64         // bytes of results and of inputs of steps that there may be. Default: DefaultData
 	Span     time.Duration // how long a scenario without Until lasts. Default: OpenSpan
 
@@ -37,6 +38,7 @@ type Options struct {
 const (
 	DefaultRuns     = 1_000_000
 	DefaultAttempts = 2_000_000
+	DefaultEvents   = 10_000_000
 	DefaultData     = 4 << 30
 )
 
@@ -90,6 +92,9 @@ func Play(ctx context.Context, s Scenario, o Options) (Report, error) {
 	}
 	if o.Attempts == 0 {
 		o.Attempts = DefaultAttempts
+	}
+	if o.Events == 0 {
+		o.Events = DefaultEvents
 	}
 	if o.Data == 0 {
 		o.Data = DefaultData
@@ -169,6 +174,8 @@ func (p *player) bounded() *Stopped {
 		return p.stop(BoundAttempts, strconv.Itoa(p.options.Attempts))
 	case p.ledger.data > p.options.Data:
 		return p.stop(BoundData, strconv.FormatInt(p.options.Data, 10))
+	case p.ledger.told > p.options.Events:
+		return p.stop(BoundEvents, strconv.Itoa(p.options.Events))
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ type (
 	Wait    = wire.SimulatedWait
 	Attempt = wire.SimulatedAttempt
 	Step    = wire.SimulatedStep
+	Event   = wire.SimulatedEvent
 
 	StepError = wire.SimulatedStepError
 	Stretch   = wire.SimulationMissed
@@ -72,6 +73,7 @@ const (
 	BoundAttempts = "attempts"
 	BoundSpan     = "span" // of a scenario without until
 	BoundData     = "data"
+	BoundEvents   = "events" // of a scenario that asks for them
 )
 
 // Last is when the last thing in a report happened, the zero time where nothing did.

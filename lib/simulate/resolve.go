@@ -28,7 +28,7 @@ var (
 // Resolve makes a scenario of its document, whose fields have the form that the API describes. The error is joined *invalid.Errors, that
 // name each field that is wrong.
 func Resolve(document wire.Scenario) (Scenario, error) {
-	r := &resolver{document: document, steps: map[string]bool{}, unread: map[string]bool{}}
+	r := &resolver{Scenario: Scenario{Events: document.Events}, document: document, steps: map[string]bool{}, unread: map[string]bool{}}
 	r.clock()
 	r.gates()
 	r.jobs()

@@ -33,6 +33,7 @@ type Scenario struct {
 	// "*" those of all others. What has none succeeds at once.
 	Outcomes map[string]Outcomes
 	Script   []Line // as they stand in the document, which is not always the order of time
+	Events   bool   // the report has those of each run
 
 	Expect *Expectation // nil where the document expects nothing
 }

@@ -15,6 +15,7 @@ import (
 const (
 	ServedRuns     = 5_000
 	ServedAttempts = 10_000
+	ServedEvents   = 50_000
 	ServedLooks    = 3
 	ServedResult   = 256 // bytes
 	ServedData     = 16 << 20
@@ -35,7 +36,7 @@ func (Service) Play(ctx context.Context, document wire.Scenario) (Report, error)
 	if err != nil {
 		return Report{}, err
 	}
-	return Play(ctx, s, Options{Runs: ServedRuns, Attempts: ServedAttempts, Data: ServedData})
+	return Play(ctx, s, Options{Runs: ServedRuns, Attempts: ServedAttempts, Events: ServedEvents, Data: ServedData})
 }
 
 func served(document wire.Scenario) (Scenario, error) {

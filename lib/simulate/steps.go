@@ -89,7 +89,8 @@ func (p *player) stepsOf(ctx context.Context, a *account) ([]Step, error) {
 func (p *player) step(ctx context.Context, a *account, at control.Step, made []Step) (Step, error) {
 	row := at.Run
 	s := Step{Path: at.Node.Path, Kind: at.Node.Kind.String(), State: string(at.State), Reason: row.Reason,
-		ReleasedAt: instant(row.Created), EndedAt: instant(row.Ended), Attempts: []Attempt{}}
+		ReleasedAt: instant(row.Created), EndedAt: instant(row.Ended), Attempts: []Attempt{},
+		Events: slices.Clone(p.ledger.events[row.ID])}
 	var err error
 	if s.Result, err = p.result(ctx, row.Result); err != nil {
 		return Step{}, err

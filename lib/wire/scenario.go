@@ -21,6 +21,7 @@ type Scenario struct {
 	Gates    map[string]GateDefinition   `json:"gates,omitempty" doc:"gates by their names, as PUT takes them; they are created at start, before the jobs"`
 	Outcomes map[string]ScenarioOutcomes `json:"outcomes,omitempty" doc:"what targets do, by job, or by job and step such as etl/parts/load; * is all that are not named"`
 	Script   []ScenarioLine              `json:"script,omitempty" maxItems:"10000" doc:"what people and machines do, and when"`
+	Events   bool                        `json:"events,omitempty" doc:"the report says of each run what became of its record and its messages, event for event"`
 	Expect   json.RawMessage             `json:"expect,omitempty" doc:"any part of the report; belfry simulate compares it, the API leaves it alone"`
 }
 

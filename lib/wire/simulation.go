@@ -31,6 +31,7 @@ type SimulatedRun struct {
 	Waits       []SimulatedWait    `json:"waits,omitempty" doc:"when it waited in line at gates, in their order; left out where it never did"`
 	Attempts    []SimulatedAttempt `json:"attempts" doc:"all of them, oldest first"`
 	Steps       []SimulatedStep    `json:"steps,omitempty" doc:"of a workflow's run that has begun: each step of its definition, by start, then by path; those without a start last"`
+	Events      []SimulatedEvent   `json:"events,omitempty" doc:"what became of its record and its messages, in that order; where the scenario asks for it"`
 	Result      json.RawMessage    `json:"result" doc:"what its target answered, or the output of its workflow; null where there is none"`
 	Why         *Why               `json:"why,omitempty" doc:"of a run that was skipped at a gate: what was in its way; of one that gave way to a later run, or was asked to: to which"`
 }
@@ -49,6 +50,7 @@ type SimulatedStep struct {
 	Error      *SimulatedStepError `json:"error" doc:"what it failed of"`
 	CaughtBy   string              `json:"caught_by,omitempty" doc:"path of the step that handles its failure"`
 	Attempts   []SimulatedAttempt  `json:"attempts" doc:"all of them, oldest first"`
+	Events     []SimulatedEvent    `json:"events,omitempty" doc:"what became of its record and its messages, in that order; where the scenario asks for it"`
 }
 
 // SimulatedStepError is what a step failed of.
@@ -77,6 +79,14 @@ type SimulatedAttempt struct {
 	Code      string     `json:"code,omitempty" doc:"of a failure: that which its outcome in the scenario has; of a step, else what kind of failure it is"`
 }
 
+// SimulatedEvent is one change of a run or a step: of its record, of the message by which workers hear of it, or of its worker.
+type SimulatedEvent struct {
+	At      time.Time  `json:"at"`
+	Event   string     `json:"event" enum:"scheduled,queued,waiting,running,retrying,suspended,succeeded,failed,cancelled,skipped,dead,unknown,message_sent,message_taken,message_hidden,message_deleted,worker_died" doc:"the state that its record is in from then on; what was done with its message; or that the worker of its attempt died, which nobody is told"`
+	Attempt int        `json:"attempt,omitempty" doc:"the newest attempt that its record has; left out before the first"`
+	Until   *time.Time `json:"until,omitempty" doc:"of scheduled, suspended and retrying: when it goes on; of message_sent and message_hidden: when the message can be taken, left out where that is at once"`
+}
+
 // SimulationMissed is missed fires of a job that its catch-up policy dropped.
 type SimulationMissed struct {
 	Job     string    `json:"job"`
@@ -103,7 +113,7 @@ type SimulationRefused struct {
 
 // SimulationStopped says which bound was hit, and when.
 type SimulationStopped struct {
-	Bound string    `json:"bound" enum:"runs,attempts,span,data" doc:"what there was too much of"`
+	Bound string    `json:"bound" enum:"runs,attempts,span,data,events" doc:"what there was too much of"`
 	Limit string    `json:"limit" doc:"how much may be: a number, or a duration"`
 	At    time.Time `json:"at" doc:"the simulation's time then: what is later did not happen"`
 }
