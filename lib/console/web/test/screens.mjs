@@ -23,6 +23,7 @@ for (const [name, at, scheme, width, height, button] of [
   ['capacity', '/tools/capacity?schedules=20000&runs_per_day=4320000&peak=1500&duration=2s&retry_rate=0.03&late=2m', 'light', 1100, 1150],
   ['queue', '/tools/queue?load=made&messages=90&arrivals=12&workers=3&at=150', 'light', 1100, 800],
   ['retry', '/tools/retry?max_attempts=8&max=5m', 'light', 1100, 740],
+  ['way', '/tools/retry?max_attempts=5&max=1h&initial=10s&factor=10&duration=1s&at=10.4#way', 'light', 1100, 720],
 ]) {
   if (wanted.length && !wanted.includes(name)) continue
   const v = await Visit.to(undefined, { colorScheme: scheme, viewport: { width, height } })
@@ -35,6 +36,7 @@ for (const [name, at, scheme, width, height, button] of [
     await v.page.waitForFunction(() => !document.querySelector('dialog .says').textContent.includes('Counting'))
     await v.page.evaluate(() => document.activeElement.blur())
   } else await v.page.waitForTimeout(3000) // so that there is something to see
+  if (at.includes('#')) await v.page.locator('#' + at.split('#')[1]).evaluate((e) => e.scrollIntoView())
   await v.page.screenshot({ path: path.join(folder, `console-${name}.png`) })
   await v.end()
 }

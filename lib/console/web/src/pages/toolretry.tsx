@@ -1,10 +1,11 @@
-// A retry policy: when each attempt begins, when it gives up, and how many clients that failed together come back at once.
+// A retry policy: when each attempt begins, when it gives up, how many clients that failed together come back at once, and the way of one run.
 import '../app'
 import { get } from '../api'
 import { query } from '../router'
 import { span } from '../time'
 import { Absent, asked, Field, Figure, InTerminal, useAsked } from '../tool'
 import { pending, Waiting } from '../ui'
+import { Way } from '../way'
 
 interface Percentiles {
   least: number
@@ -68,6 +69,7 @@ export function Retry() {
           <Bands of={shown} at={scaleOf(shown)} />
           {shown.crowd.length > 0 && shown.clients > 1 && <Crowd of={shown} at={scaleOf(shown)} />}
           <InTerminal command="belfry plan retry" flags={flags} />
+          <Way policy={shown.retry} takes={shown.duration} />
         </div>
       )}
     </>
