@@ -103,11 +103,6 @@ func (r Run) StopAtDeadline(now int64, retention time.Duration) Run {
 	return r
 }
 
-// RanOut tells whether the run has ended since its time was over: it had not started within it, or its deadline has stopped it.
-func (r Run) RanOut() bool {
-	return r.State == Skipped && r.Why.Code == WhyExpired || r.State == Cancelled && r.Why.Code == WhyDeadline
-}
-
 func (r Run) deadlineReason() string {
 	return "deadline: it had not ended by " + time.UnixMilli(r.EndBy).UTC().Format(time.RFC3339)
 }
@@ -398,20 +393,6 @@ func (r Run) Reopened(now int64) Run {
 	r.Opening = r.Version + 1
 	r.Wait.Rank = now
 	return r
-}
-
-// Keeping has a run that was just opened again keep its place at the gate of that key of its job.
-func (r Run) Keeping(key string) Run {
-	r.GateKey, r.Keeps = key, true
-	return r
-}
-
-// keptKey is the key of the gate at which the run keeps its place when its claim is taken or given.
-func (r Run) keptKey() string {
-	if r.Keeps {
-		return r.GateKey
-	}
-	return ""
 }
 
 // Join has a run that is due wait in the line of a gate.
