@@ -125,9 +125,9 @@ func TestAStackIsPlanned(t *testing.T) {
 		status                   int
 	}{
 		{"schedules=5", "runs_per_day", "invalid", "runs_per_second", 422}, {load + "runs_per_second=1", "runs_per_day", "invalid", "only one", 422}, {"schedules=5&runs_per_day=0", "runs_per_day", "invalid", "than 0", 422},
-		{"schedules=5&runs_per_day=-3", "runs_per_day", "invalid", "more than 0", 422}, {"schedules=5&runs_per_day=1e15", "runs_per_day", "invalid", "at most 864G", 422}, {"schedules=5&runs_per_second=1e9", "runs_per_second", "invalid", "at most 10M", 422},
+		{"schedules=5&runs_per_day=-3", "runs_per_day", "invalid", "a run a month", 422}, {"schedules=5&runs_per_day=1e15", "runs_per_day", "invalid", "at most 864G", 422}, {"schedules=5&runs_per_second=1e9", "runs_per_second", "invalid", "at most 10M", 422},
 		{"runs_per_day=5", "schedules", "invalid", "1 for on_demand", 422}, {"schedules=1&runs_per_second=5", "schedules", "invalid", "at least 5", 422}, {"schedules=1.5&runs_per_day=5", "schedules", "malformed", "", 400},
-		{load + "peak=0.5", "peak", "invalid", "at least the 0.694 of the average, by runs_per_day", 422}, {load + "at_once=60", "at_once", "invalid", "a share from 0 to 1", 422}, {load + "late=2h", "late", "invalid", "1s to 1h", 422},
+		{load + "peak=0.5", "peak", "invalid", "at least the 0.694445 of the average, by runs_per_day", 422}, {load + "at_once=60", "at_once", "invalid", "a share from 0 to 1", 422}, {load + "late=2h", "late", "invalid", "1s to 1h", 422},
 		{load + "duration=15m", "duration", "invalid", "14m", 422}, {load + "on_demand=0.7&ahead=0.5", "ahead", "invalid", "together with on_demand at most 1", 422}, {load + "retry_rate=-1", "retry_rate", "invalid", "0.05 where", 422},
 		{load + "payload=300000", "payload", "invalid", "256KB", 422}, {load + "result=-1", "result", "invalid", "256KB", 422}, {load + "retention=1h", "retention", "invalid", "1d to", 422}, {load + "tenants=2000000", "tenants", "invalid", "1M", 422},
 		{load + "priority=0.2", "priority", "invalid", "0.34 to 1", 422}, {load + "hot_job=100", "hot_job", "invalid", "up to peak", 422}, {load + "shards=12", "shards", "invalid", "power of two", 422}, {load + "helpers=65", "helpers", "invalid", "64", 422},
