@@ -385,6 +385,8 @@ func (s *stage) aRun(as string) string {
 		s.trigger(job) // which is in the way
 	case "belfry run retry", "belfry dead-letter redrive", "belfry dead-letter discard":
 		job, until = "broken", "failed"
+	case "belfry gate open":
+		job, until = "ledger", "failed"
 	}
 	r := s.trigger(job, more...)
 	eventually(s.t, "the run is "+until, func() (bool, string) {
@@ -422,7 +424,8 @@ const exampleJobs = `{"jobs": [
 {"name": "clean-up", "target": {"exec": {"argv": ["true"]}}},
 {"name": "tell-ops", "target": {"exec": {"argv": ["cat"]}}},
 {"name": "hello", "target": {"exec": {"argv": ["echo", "hello"]}}},
-{"name": "broken", "target": {"exec": {"argv": ["sh", "-c", "echo connection refused; exit 3"], "permanent_exit_codes": [3]}}}]}`
+{"name": "broken", "target": {"exec": {"argv": ["sh", "-c", "echo connection refused; exit 3"], "permanent_exit_codes": [3]}}},
+{"name": "ledger", "target": {"exec": {"argv": ["sh", "-c", "exit 3"], "permanent_exit_codes": [3]}}, "overlap": "strict"}]}`
 
 // exampleFiles are those that examples name.
 var exampleFiles = map[string]string{

@@ -335,7 +335,7 @@ Under "overlap: strict" the line of a job stands still after a run that ended as
 open the gate of the job: GATE is its name, or job:NAME where a gate has the same name. With --run it is opened only if the line stands still behind that run; without it,
 only if that is still the run which the server names just before. Where the job has a line for each value of a key, --run or --key says which.`,
 		Example: `  belfry gate open stripe --reason "they are back"
-  belfry gate open nightly --run nightly~0mi4lf3k0 --reason "made up by hand"`,
+  belfry gate open ledger --run ledger~0mi4lf3k0 --reason "made up by hand"`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			name := args[0]
