@@ -16,7 +16,7 @@ import (
 
 // displaces tells whether earlier runs that are in progress give way to this one. To what was opened by hand nobody does: it waits in line under every policy.
 func (w *wanting) displaces() bool {
-	return w.replaces() && w.def.Overlap.Policy.Displaces() && !w.run.Spared()
+	return w.replaces() && w.own.Policy.Displaces() && !w.run.Spared()
 }
 
 // given is a run that has given way, or was asked to.
@@ -51,7 +51,7 @@ const (
 
 // displace decides over the holders of a gate for a run that is to displace some, behind those that wait before it. skips is how many of these are skipped by the same write.
 func (d *Dispatcher) displace(w *wanting, step *letting, skips int, now int64) (way displacing, err error) {
-	round, policy := step.round, w.def.Overlap.Policy
+	round, policy := step.round, w.own.Policy
 	round.Ranks()
 	ctx, cancel := d.brief()
 	defer cancel()

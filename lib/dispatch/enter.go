@@ -55,6 +55,7 @@ type wanting struct {
 	run    run.Run
 	due    int64 // Unix ms
 	def    job.Definition
+	own    job.Overlap   // that of def, as it holds for the run
 	units  int           // how much of the limit it wants
 	placed bool          // it has passed narrower gates
 	past   bool          // no pause holds it, and one holds the line of its job
@@ -83,7 +84,7 @@ func (w *wanting) came(to Entrance, err error) {
 // Durable with Skipped: its end. With an error nothing is known; whoever asks again finds what was written.
 func (d *Dispatcher) Enter(ctx context.Context, r run.Run, due int64, def job.Definition) (Entrance, error) {
 	for i, way := range waysOf(r, def) {
-		w := &wanting{at: way.at, run: r, due: due, def: def, units: way.units, placed: i > 0, done: make(chan struct{})}
+		w := &wanting{at: way.at, run: r, due: due, def: def, own: r.OverlapUnder(&def), units: way.units, placed: i > 0, done: make(chan struct{})}
 		came, err := d.enterOne(ctx, w)
 		if err == nil && came == Skipped && i > 0 { // the places before are free again
 			err = d.Left(ctx, w.run)
@@ -110,7 +111,7 @@ type way struct {
 // waysOf gives the gates that a run passes by its definition, from narrow to wide. Keyed has said by which keys.
 func waysOf(r run.Run, def job.Definition) []way {
 	var ways []way
-	if !def.Overlap.IsZero() {
+	if !r.OverlapUnder(&def).IsZero() {
 		ways = append(ways, way{gate.OwnGate(r), 1})
 	}
 	for i, use := range def.Gates {
@@ -406,9 +407,9 @@ func (d *Dispatcher) tidy(round *gate.Round) {
 func (d *Dispatcher) admit(round *gate.Round, w *wanting) (gate.Verdict, error) {
 	comes := w.run
 	if !w.at.IsNamed() {
-		round.Under(w.def.Overlap.StrictSince())
+		round.Under(w.def.Overlap.StrictSince()) // whatever the run has brought: it is of all that are let in
 	}
-	if !w.at.IsNamed() && w.def.Overlap.Policy.Displaces() {
+	if !w.at.IsNamed() && w.own.Policy.Displaces() {
 		round.Ranks()
 		comes.Wait.Rank = w.rank()
 	}
@@ -458,7 +459,7 @@ func (w *wanting) limit(round *gate.Round) int {
 	if w.at.IsNamed() {
 		return round.Limit()
 	}
-	return w.def.Overlap.Limit
+	return w.own.Limit
 }
 
 // countedAs is the name under which metrics have the gate that a run wants to enter.

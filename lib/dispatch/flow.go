@@ -58,7 +58,7 @@ func (d *Dispatcher) Open(ctx context.Context, r run.Run, e *job.Edition, now in
 		return run.Run{}, err
 	}
 	next := r.Open(now)
-	next.Placed = e.Def.Gated()
+	next.Placed = r.Gated(&e.Def)
 	if check, early := d.overdueBefore(next, w, now+d.Directly().Milliseconds()); early {
 		if err := d.Arm(ctx, check); err != nil {
 			return run.Run{}, err

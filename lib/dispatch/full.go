@@ -44,7 +44,7 @@ func (d *Dispatcher) turnAway(round *gate.Round, full []*wanting) (again []*want
 // mayJoin tells whether the run may wait in a line of that many. Nobody skips a run that was opened by hand, nor one that there is room for beside a line that
 // pauses hold: it joins that, and is let in past it.
 func (w *wanting) mayJoin(round *gate.Round, waiting int) bool {
-	most, bounded := w.def.Overlap.Waiting()
+	most, bounded := w.own.Waiting()
 	if w.at.IsNamed() {
 		most, bounded = round.MaxWaiting()
 	}
@@ -245,7 +245,7 @@ func (d *Dispatcher) skip(round *gate.Round, full []*wanting, ahead []run.ID) {
 			w.came(0, unfit)
 			continue
 		}
-		policy := w.def.Overlap.Policy
+		policy := w.own.Policy
 		if w.at.IsNamed() {
 			policy = ""
 		}

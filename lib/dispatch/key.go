@@ -47,7 +47,7 @@ func (d *Dispatcher) Keyed(ctx context.Context, r run.Run, e *job.Edition) (keye
 // MayHold gives a run that is to end, or has ended, as one that holds a place at a gate where it may do so: it may have been let in, and never
 // started. Where its key cannot be told, those that wait behind it are left to their checks.
 func (d *Dispatcher) MayHold(ctx context.Context, r run.Run, e *job.Edition) run.Run {
-	if r.NamedGates = r.NamedGates || len(e.Def.Gates) > 0; r.Placed || !e.Def.Gated() {
+	if r.NamedGates = r.NamedGates || len(e.Def.Gates) > 0; r.Placed || !r.Gated(&e.Def) {
 		return r
 	}
 	if !r.Waits() { // else its record says which
@@ -75,6 +75,9 @@ func (d *Dispatcher) keysOf(ctx context.Context, r run.Run, e *job.Edition) (run
 	keys, err := e.Keys()
 	if err != nil {
 		return r, &expression.Failure{Message: err.Error()} // a newer version of Belfry took it
+	}
+	if r.OverlapUnder(&e.Def).IsZero() { // it passes no gate of its job's own, whose key is none of its business
+		keys.Own = nil
 	}
 	input, err := d.keyInput(ctx, r, e.Def, keys)
 	if err != nil {
@@ -111,7 +114,7 @@ func (d *Dispatcher) keysOf(ctx context.Context, r run.Run, e *job.Edition) (run
 
 // knowsKeys tells whether a run's record has the key of each gate that it passes by one.
 func knowsKeys(r run.Run, def job.Definition) bool {
-	if def.Overlap.Key != "" && r.GateKey == "" && !r.Keeps {
+	if r.GateKey == "" && !r.Keeps && r.OverlapUnder(&def).Key != "" {
 		return false
 	}
 	for i, use := range def.Gates {

@@ -10,7 +10,7 @@ import (
 
 // replaces tells whether the run waits in the place of those that waited before it. Whoever stands at the front of a line that a pause holds skips nobody.
 func (w *wanting) replaces() bool {
-	return w.def.Overlap.Policy.LatestWaits() && !w.past && !w.at.IsNamed()
+	return w.own.Policy.LatestWaits() && !w.past && !w.at.IsNamed()
 }
 
 // latest has the latest of runs that found no room wait, in place of those that waited before it: these are skipped by the write by which it joins. Who is earlier than one that waits is skipped,
@@ -106,7 +106,7 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	if err != nil {
 		return all, false, err
 	}
-	why := round.Why(newest.def.Overlap.Policy, []run.ID{inTheWay})
+	why := round.Why(newest.own.Policy, []run.ID{inTheWay})
 	ends, at := store.Once(way.ops)
 	for i, by := range replaced {
 		replaced[i] = by.Overlapping(why, now, newest.def.Kept())

@@ -19,9 +19,10 @@ type LetGo struct {
 // IsZero tells whether nobody has.
 func (l LetGo) IsZero() bool { return l.Change.At == 0 }
 
-// blocks tells of the run of an entry, as it stands, whether it has ended so that it holds up the line, as long as its job is strict since it was let in.
+// blocks tells of the run of an entry, as it stands, whether it has ended so that it holds up the line, as long as its job is strict since it was let in. One that was ended for a later
+// run, which had brought a policy of its own, does not: that run comes in its place.
 func (e Entry) blocks(of run.Run) bool {
-	return e.Strict != 0 && (of.State.Bad() || e.Kept && of.RanOut()) && e.since(of) == 0
+	return e.Strict != 0 && (of.State.Bad() && !of.GaveWay() || e.Kept && of.RanOut()) && e.since(of) == 0
 }
 
 // keeps tells whether the run, as it stands, is in the opening in which it kept its place.

@@ -15,7 +15,7 @@ import (
 // bounded tells whether the run has to enter gates before it is started: its definition has it pass any, and it has had
 // no attempt in this opening. Who has had one holds its place until it has ended.
 func (o *Offer) bounded() bool {
-	return o.edition.Def.Gated() && o.run.Fence <= o.run.Opening
+	return o.run.Gated(&o.edition.Def) && o.run.Fence <= o.run.Opening
 }
 
 // enter has the run, which is due, pass the gate of its job; else it gives what becomes of the message.

@@ -157,7 +157,7 @@ func (o *Offer) among(others []worker.Offer) bool {
 // prepare makes the start of a run that is due.
 func (o *Offer) prepare(ctx context.Context, holder string, now int64) (*beginning, error) {
 	next := o.run.Start(holder, now, o.desk.Dispatch.Lease)
-	next.Placed, next.NamedGates = o.edition.Def.Gated(), len(o.edition.Def.Gates) > 0
+	next.Placed, next.NamedGates = o.run.Gated(&o.edition.Def), len(o.edition.Def.Gates) > 0
 	put, err := o.desk.Dispatch.Prepare(ctx, next, o.edition.Def.On, now)
 	if err != nil {
 		return nil, err

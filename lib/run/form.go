@@ -109,6 +109,7 @@ func (r *Run) WriteFields(w *record.Writer) {
 	w.Bool(60, r.Pauses)
 	w.Int(61, r.EndBy)
 	w.Bool(62, r.Keeps)
+	w.Text(64, r.Overlap)
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -298,6 +299,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.EndBy = s.Int()
 		case 62:
 			r.Keeps = s.Bool()
+		case 64:
+			r.Overlap = string(s.Text())
 		default:
 			s.Fail()
 		}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/trace"
@@ -180,6 +181,9 @@ type Run struct {
 
 	IgnorePause bool `cbor:"40,keyasint,omitempty"` // of a run on demand: no pause of its job holds it
 
+	// Overlap is the job.OverlapPolicy that the run was asked for with, in place of its job's, "" for that. It keeps it when it is opened again.
+	Overlap string `cbor:"64,keyasint,omitempty"`
+
 	// StartBy is until when the run may start, Unix ms: once that is over it is skipped. 0 where it may however late, and once an attempt of it
 	// has started; the run of a workflow keeps it when it is opened.
 	StartBy int64 `cbor:"48,keyasint,omitempty"`
@@ -285,6 +289,16 @@ func (w Wait) IsZero() bool { return w == Wait{} }
 
 // ranked is what is left of a wait when the run has to enter anew.
 func (w Wait) ranked() Wait { return Wait{Rank: w.Rank} }
+
+// OverlapUnder gives the overlap of a definition as it holds for the run, which may have brought a policy of its own.
+func (r *Run) OverlapUnder(def *job.Definition) job.Overlap {
+	return def.Overlap.By(job.OverlapPolicy(r.Overlap))
+}
+
+// Gated tells whether the run passes any gate under a definition: its job's own, or one that the definition names.
+func (r *Run) Gated(def *job.Definition) bool {
+	return len(def.Gates) > 0 || !def.Overlap.IsZero() && !r.OverlapUnder(def).IsZero()
+}
 
 // Heads tells whether the run is that of a workflow which is under way. It runs without a lease: its steps are what is started.
 func (r Run) Heads() bool { return r.State == Running && r.Lease == 0 }
