@@ -293,8 +293,8 @@ the lines of all values are listed, one after the other.`,
 					return err
 				}
 			}
-			return list(c, server.Line(ctx, name, key, most), most, []string{"RUN", "NOMINAL", "WAITS SINCE", "START BY", "KEY"}, func(r wire.InLine) []string {
-				return []string{r.ID, c.moment(r.NominalTime), c.moment(r.Since), c.moment(r.StartBy), short(r.Key, 60)}
+			return list(c, server.Line(ctx, name, key, most), most, []string{"RUN", "NOMINAL", "WAITS SINCE", "START BY", "KEY", "OVERLAP"}, func(r wire.InLine) []string {
+				return []string{r.ID, c.moment(r.NominalTime), c.moment(r.Since), c.moment(r.StartBy), short(r.Key, 60), r.Overlap}
 			})
 		}),
 	}

@@ -280,7 +280,7 @@ func (c *cli) showLastRuns(ctx context.Context, server *client.Client, name stri
 }
 
 func (c *cli) jobTrigger() *cobra.Command {
-	var at, delay, payload, key, file, onFailed, onSucceeded string
+	var at, delay, payload, key, file, onFailed, onSucceeded, overlap string
 	var wait, ignorePause bool
 	w := &waiter{cli: c}
 	cmd := &cobra.Command{
@@ -293,8 +293,11 @@ is broken off. With --follow it prints the run's log, too: of a workflow that of
 A run of a paused job is held until the job is resumed; with --ignore-pause it starts all the same, and the job stays paused. A run that no worker
 can run waits for one. Standard error says so.
 
+While other runs of the job are in progress, its "overlap" says what becomes of this one. With --overlap it goes by another policy than its job: allow starts it all the same, beside the others
+and without being counted among them. The limit, the key and the length of the line stay the job's. A job without a policy takes allow alone.
+
 With -f a file asks for many runs: JSON objects one after the other, an array or a list of YAML, each with its "job" and what it is to run with: "payload",
-"at" or "delay", "on", "ignore_pause", "key". NAME is the job of those that name none. They are sent a hundred at a time, in their order; each has its verdict in a line, and the
+"at" or "delay", "on", "ignore_pause", "overlap", "key". NAME is the job of those that name none. They are sent a hundred at a time, in their order; each has its verdict in a line, and the
 code is 1 if some were refused. Give keys, or --key with a word of your own, KEY-1, KEY-2 and so on by their places in the file: then the same file may be sent
 again, after a broken connection too, and what was accepted is not asked for twice.`,
 		Example: `  belfry job trigger report
@@ -304,12 +307,13 @@ again, after a broken connection too, and what was accepted is not asked for twi
   belfry job trigger report --wait --timeout 10m
   belfry job trigger report --follow
   belfry job trigger report --ignore-pause
+  belfry job trigger report --overlap allow
   belfry job trigger -f runs.jsonl --key november
   echo '{"job": "report", "payload": {"day": 1}, "key": "day-1"}' | belfry job trigger -f -`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			if file != "" {
-				if at != "" || delay != "" || payload != "" || onFailed != "" || onSucceeded != "" || ignorePause || wait || w.follow || w.timeout != "" {
+				if at != "" || delay != "" || payload != "" || onFailed != "" || onSucceeded != "" || ignorePause || overlap != "" || wait || w.follow || w.timeout != "" {
 					return misused("beside -f want no more than NAME and --key: the file says the rest")
 				}
 				all, err := c.requests(file, strings.Join(args, ""), key)
@@ -324,7 +328,7 @@ again, after a broken connection too, and what was accepted is not asked for twi
 			if at != "" && delay != "" {
 				return misused("--at and --delay exclude each other")
 			}
-			t := wire.Trigger{IgnorePause: ignorePause}
+			t := wire.Trigger{IgnorePause: ignorePause, Overlap: job.OwnOverlap{Policy: job.OverlapPolicy(overlap)}}
 			if at != "" {
 				when, err := c.instant("--at", at, c.zone)
 				if err != nil {
@@ -391,6 +395,7 @@ again, after a broken connection too, and what was accepted is not asked for twi
 	cmd.Flags().StringVar(&onSucceeded, "on-succeeded", "", "`JOB` to call when this run has succeeded, instead of what its own job says")
 	cmd.Flags().StringVar(&key, "key", "", "idempotency `KEY`: the same key and request give the same run; with -f what the keys begin with")
 	cmd.Flags().BoolVar(&ignorePause, "ignore-pause", false, "start the run although the job is paused; the job stays paused")
+	cmd.Flags().StringVar(&overlap, "overlap", "", "`POLICY` for this run instead of its job's: allow, skip, queue, queue_one, queue_latest, cancel or replace")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` that asks for many runs, - for standard input")
 	return cmd
 }

@@ -369,10 +369,14 @@ func (c *cli) runBytes(cmd *cobra.Command, name string, fetch func(ctx context.C
 	return cmd
 }
 
-// triggerOf is what asked for a run, and whether it ignores the pause of its job.
+// triggerOf is what asked for a run, whether it ignores the pause of its job, and by which policy it goes in place of its job's.
 func triggerOf(r wire.Run) string {
+	said := r.Trigger
 	if r.IgnorePause {
-		return r.Trigger + ", ignores the pause of its job"
+		said += ", ignores the pause of its job"
 	}
-	return r.Trigger
+	if r.Overlap != "" {
+		said += ", overlap: " + r.Overlap + " in place of its job's"
+	}
+	return said
 }

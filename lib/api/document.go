@@ -56,13 +56,15 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[target.Sign]():     "Signing",
 	reflect.TypeFor[job.CatchUp]():     "CatchUp",
 	reflect.TypeFor[job.OverlapForm](): "Overlap",
-	reflect.TypeFor[job.GateUseForm](): "GateUse",
-	reflect.TypeFor[job.Callback]():    "Callback",
-	reflect.TypeFor[wire.Callee]():     "Callee",
-	reflect.TypeFor[job.Callbacks]():   "Callbacks",
-	reflect.TypeFor[queue.Priority]():  "Priority",
-	reflect.TypeFor[flow.Played]():     "PlayedWorkflow",
-	reflect.TypeFor[flow.PlayedStep](): "PlayedStep",
+
+	reflect.TypeFor[job.OwnOverlapForm](): "OwnOverlap",
+	reflect.TypeFor[job.GateUseForm]():    "GateUse",
+	reflect.TypeFor[job.Callback]():       "Callback",
+	reflect.TypeFor[wire.Callee]():        "Callee",
+	reflect.TypeFor[job.Callbacks]():      "Callbacks",
+	reflect.TypeFor[queue.Priority]():     "Priority",
+	reflect.TypeFor[flow.Played]():        "PlayedWorkflow",
+	reflect.TypeFor[flow.PlayedStep]():    "PlayedStep",
 }
 
 // newDocument begins the OpenAPI document.
@@ -79,6 +81,7 @@ func newDocument(version string) *huma.OpenAPI {
 	registry.RegisterTypeAlias(reflect.TypeFor[schedule.Duration](), reflect.TypeFor[durationText]())
 	registry.RegisterTypeAlias(reflect.TypeFor[target.Value](), reflect.TypeFor[textOrSecret]())
 	registry.RegisterTypeAlias(reflect.TypeFor[job.Overlap](), reflect.TypeFor[policyOrOverlap]())
+	registry.RegisterTypeAlias(reflect.TypeFor[job.OwnOverlap](), reflect.TypeFor[policyOrOwn]())
 	registry.RegisterTypeAlias(reflect.TypeFor[job.GateUse](), reflect.TypeFor[nameOrGateUse]())
 	registry.RegisterTypeAlias(reflect.TypeFor[wire.ScenarioOutcomes](), reflect.TypeFor[listOrChoice]())
 	registry.RegisterTypeAlias(reflect.TypeFor[wire.ScenarioDefinition](), reflect.TypeFor[jobOrGate]())

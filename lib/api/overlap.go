@@ -24,6 +24,20 @@ func (policyOrOverlap) Schema(registry huma.Registry) *huma.Schema {
 	}
 }
 
+// policyOrOwn stands for job.OwnOverlap in schemas: it is the name of a policy in JSON, or an object with it.
+type policyOrOwn struct{}
+
+// Schema gives it to the framework.
+func (policyOrOwn) Schema(registry huma.Registry) *huma.Schema {
+	object := registry.Schema(reflect.TypeFor[job.OwnOverlapForm](), true, "")
+	full := registry.SchemaFromRef(object.Ref)
+	return &huma.Schema{
+		Extensions: map[string]any{namedAs: "PolicyOrOwnOverlap"},
+		Title:      `the name of a policy, such as "skip" or "allow", or an object such as {"policy": "skip"}`,
+		OneOf:      []*huma.Schema{{Type: huma.TypeString, Enum: full.Properties["policy"].Enum}, object},
+	}
+}
+
 // nameOrGateUse stands for job.GateUse in schemas: it is the name of a gate in JSON, or an object with it.
 type nameOrGateUse struct{}
 
@@ -53,6 +67,9 @@ func (l later) says(name string) string {
 	if name == "window" {
 		return "not taken here: a request's callback tells of its run alone; that of a job may have a window"
 	}
+	if slices.Contains(job.NotOwn, name) {
+		return "not taken of a request, which brings a policy alone: it stays as the job says"
+	}
 	return "not available yet; leave it out"
 }
 
@@ -80,8 +97,7 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["Callback"]:       calledKinds,
 		schemas["Callee"]:         append([]string{"window"}, calledKinds...),
 		schemas["GateDefinition"]: {"rate", "fair_by", "weights", "max_wait", "while_retrying", "open", "breaker", "pool", "key"},
-		schemas["Trigger"]:        {"overlap"},
-		schemas["JobTrigger"]:     {"overlap"},
+		schemas["OwnOverlap"]:     job.NotOwn,
 	}
 	for _, order := range gate.OrdersToCome {
 		of := schemas["GateDefinition"].Properties["order"]

@@ -138,11 +138,6 @@ func TestWhatIsNotAvailableYetIsRefusedByItsName(t *testing.T) {
 			t.Errorf("%s: fields %v, want %s alone, as not available yet", c.body, fields, c.field)
 		}
 	}
-	for path, c := range map[string][2]string{"/v1/jobs/a/runs": {`{"overlap": "skip"}`, "overlap"}, "/v1/runs/batch": {`{"runs": [{"job": "a", "overlap": "skip"}]}`, "runs[0].overlap"}} {
-		if fields := s.send("POST", path, c[0]).refused(400, "malformed"); fields[c[1]] != "not available yet; leave it out" {
-			t.Errorf("%s: fields %v", path, fields)
-		}
-	}
 	// The same names elsewhere are errors as before, or whatever their owner means by them.
 	fields := s.send("POST", "/v1/jobs/a/pause", `{"overlap": "skip", "gates": 1}`).refused(400, "malformed")
 	if !strings.HasPrefix(fields["overlap"], "unknown field") || !strings.HasPrefix(fields["gates"], "unknown field") {

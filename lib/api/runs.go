@@ -164,7 +164,7 @@ func (a *api) runs() {
 }
 
 func request(t wire.Trigger, key string) control.Request {
-	return control.Request{At: t.At, Delay: (*time.Duration)(t.Delay), Payload: t.Payload, Key: key, Callees: calleesOf(t.On), IgnorePause: t.IgnorePause}
+	return control.Request{At: t.At, Delay: (*time.Duration)(t.Delay), Payload: t.Payload, Key: key, Callees: calleesOf(t.On), IgnorePause: t.IgnorePause, Overlap: t.Overlap}
 }
 
 func calleesOf(on *wire.RunCallbacks) (c run.Callees) {

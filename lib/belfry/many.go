@@ -10,7 +10,7 @@ import (
 // Order is one of the runs that [EnqueueMany] asks for.
 type Order[T any] struct {
 	Payload T
-	Options []EnqueueOption // [At], [Delay], [IgnorePause] and [Key] of this one
+	Options []EnqueueOption // [At], [Delay], [IgnorePause], [Overlap] and [Key] of this one
 }
 
 // Enqueued is what became of an [Order]: its run, or why there is none. A server elsewhere tells of each run its ID, Job, State and Nominal;

@@ -292,6 +292,26 @@ func IgnorePause() EnqueueOption {
 	return EnqueueOption{func(r *control.Request) { r.IgnorePause = true }}
 }
 
+// An OverlapPolicy says what becomes of a run that is due while as many others of its job are in progress as may be.
+type OverlapPolicy = job.OverlapPolicy
+
+// The policies that [Overlap] takes. What each does is said at the option of the job that has it: OverlapSkip at [SkipOverlap], and so on.
+const (
+	OverlapAllow       = job.OverlapAllow // the run starts, whatever else is in progress, and is in nobody's way
+	OverlapSkip        = job.OverlapSkip
+	OverlapQueue       = job.OverlapQueue
+	OverlapQueueOne    = job.OverlapQueueOne
+	OverlapQueueLatest = job.OverlapQueueLatest
+	OverlapCancel      = job.OverlapCancel
+	OverlapReplace     = job.OverlapReplace
+)
+
+// Overlap has the run go by this policy in place of that of its job, whose key, limit and bound of the line it keeps to. Of a job without such a policy only OverlapAllow is
+// taken, another one is refused with [CodeInvalid].
+func Overlap(policy OverlapPolicy) EnqueueOption {
+	return EnqueueOption{func(r *control.Request) { r.Overlap.Policy = policy }}
+}
+
 // Told is the payload of a job that is called when a run of another has ended, as by [OnFailed]: what happened, and the run as the API shows it.
 type Told = run.Told
 

@@ -126,7 +126,7 @@ func (e *remote) trigger(ctx context.Context, name string, r control.Request) (R
 }
 
 func triggerOf(r control.Request) wire.Trigger {
-	return wire.Trigger{At: r.At, Delay: (*schedule.Duration)(r.Delay), Payload: r.Payload, On: wire.Calling(r.Callees.Succeeded, r.Callees.Failed), IgnorePause: r.IgnorePause}
+	return wire.Trigger{At: r.At, Delay: (*schedule.Duration)(r.Delay), Payload: r.Payload, On: wire.Calling(r.Callees.Succeeded, r.Callees.Failed), IgnorePause: r.IgnorePause, Overlap: r.Overlap}
 }
 
 var errNoVerdict = errors.New("the answer has no verdict on each request: whether it was done is not known")

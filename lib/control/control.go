@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -138,6 +139,8 @@ type Request struct {
 	Callees run.Callees    // what is called when the run ends; none: what the job says
 
 	IgnorePause bool // the run starts although its job is paused
+
+	Overlap job.OwnOverlap // what becomes of the run where others are in progress; none: what the job says
 }
 
 // RunFilter chooses runs. Zero fields choose all.

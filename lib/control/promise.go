@@ -47,6 +47,9 @@ func (a *Asked) body() []byte {
 	if a.IgnorePause {
 		text.WriteString("\nignore_pause")
 	}
+	if !a.Overlap.IsZero() {
+		text.WriteString("\noverlap\n" + string(a.Overlap.Policy))
+	}
 	sum := sha256.Sum256(text.Bytes())
 	return sum[:]
 }

@@ -125,23 +125,23 @@ func (s *Service) accept(ctx context.Context, tenant string, orders []*order) {
 
 // sought is a job that runs are asked for, and why it takes none.
 type sought struct {
-	name string
-	job  job.Job
-	err  error
+	name   string
+	newest bool // as it stands now: whether a run may bring a policy of its own is decided by it
+	job    job.Job
+	err    error
 }
 
 // seek looks at each job once, however many runs of it are asked for.
 func (s *Service) seek(ctx context.Context, tenant string, orders []*order) map[string]*sought {
 	jobs := map[string]*sought{}
 	var all []*sought
-	for i, o := range orders {
-		if i > 0 && o.asked.Job == orders[i-1].asked.Job {
-			continue
+	for _, o := range orders {
+		w := jobs[o.asked.Job]
+		if w == nil {
+			w = &sought{name: o.asked.Job}
+			jobs[w.name], all = w, append(all, w)
 		}
-		if name := o.asked.Job; jobs[name] == nil {
-			jobs[name] = &sought{name: name}
-			all = append(all, jobs[name])
-		}
+		w.newest = w.newest || !o.asked.Overlap.IsZero()
 	}
 	dispatch.Parallel(all, fanOut, func(_ int, w *sought) { w.err = s.takes(ctx, tenant, w) })
 	return jobs
@@ -154,7 +154,12 @@ func (s *Service) takes(ctx context.Context, tenant string, w *sought) (err erro
 	}
 	// A remembered job will do to tell that it exists and whether its queue takes work; the run binds to it as it stands when
 	// it is claimed.
-	if w.job, err = s.Dispatch.Book.Known(ctx, tenant, w.name, s.Now()); err != nil {
+	if w.newest {
+		w.job, err = s.Dispatch.Book.Job(ctx, tenant, w.name)
+	} else {
+		w.job, err = s.Dispatch.Book.Known(ctx, tenant, w.name, s.Now())
+	}
+	if err != nil {
 		return err
 	}
 	if err := existing(&w.job); err != nil {
@@ -177,8 +182,12 @@ func (s *Service) acceptOne(ctx context.Context, tenant string, o *order, jobs m
 		return w.err
 	}
 	o.job = &w.job
+	own, err := o.asked.Overlap.Of(w.job.Def.Overlap)
+	if err != nil {
+		return err
+	}
 	o.Run = run.Run{ID: run.RequestID(o.asked.Job, due, s.NewID()), Tenant: tenant, State: run.Scheduled, Trigger: run.ByRequest,
-		Priority: o.job.Def.Priority, Created: o.now, Trace: trace.From(ctx), Callees: o.asked.Callees, IgnorePause: o.asked.IgnorePause}
+		Priority: o.job.Def.Priority, Created: o.now, Trace: trace.From(ctx), Callees: o.asked.Callees, IgnorePause: o.asked.IgnorePause, Overlap: string(own)}
 	if len(o.asked.Payload) <= run.MaxInline {
 		o.Run.Payload.Inline = o.asked.Payload
 	}
@@ -208,6 +217,9 @@ func (req *Request) due(now int64) (int64, error) {
 		refuse("payload", fmt.Sprintf("%d bytes", len(req.Payload)), fmt.Sprintf("at most %d", MaxRunPayload))
 	case len(req.Payload) > 0 && !json.Valid(req.Payload):
 		refuse("payload", string(req.Payload), "JSON")
+	}
+	if err := req.Overlap.Check(); err != nil {
+		wrong = append(wrong, err)
 	}
 	for _, e := range job.Events() {
 		if name := req.Callees.Of(e); name != "" && job.ValidName(name) != nil {

@@ -78,6 +78,13 @@ func (f *form) value(v *manifest.Value, into reflect.Value, at string, tag refle
 			f.refuse(v, at, "%v", err)
 		}
 		return
+	case *job.OwnOverlap:
+		if v.Kind == manifest.Object {
+			f.value(v, reflect.ValueOf((*job.OwnOverlapForm)(own)).Elem(), at, "")
+		} else if err := own.UnmarshalJSON(v.JSON()); err != nil {
+			f.refuse(v, at, "%v", err)
+		}
+		return
 	case *job.GateUse:
 		if v.Kind == manifest.Object {
 			f.value(v, reflect.ValueOf((*job.GateUseForm)(own)).Elem(), at, "")

@@ -81,6 +81,7 @@ type account struct {
 	progress   bool
 	stops      bool
 	callback   bool
+	own        string      // the policy that it brought
 	entered    []store.Key // the gates that jobs name where it has been counted
 
 	// Of a workflow's run that has begun:
@@ -337,6 +338,7 @@ func (l *ledger) noteRun(op *store.Op) {
 	}
 	a.state, a.generation, a.failures, a.reason, a.ended, a.next, a.result, a.why, a.key = r.State, r.Generation, r.Failures, r.Reason, r.Ended, r.NextAt, r.Result, r.Why, gate.ShownKey(gate.WhyKey(r))
 	a.opening, a.startBy, a.endBy, a.line = r.Opening, r.StartBy, r.EndBy, r.Wait.Gate
+	a.own = r.Overlap
 	a.through, a.count, a.callback = 0, 0, !r.Callback.IsZero()
 	if r.Missed() {
 		a.through, a.count = max(r.Through, id.Nominal), max(r.Count, 1)
@@ -521,7 +523,7 @@ func (p *player) report(ctx context.Context) (Report, error) {
 }
 
 func (p *player) reported(ctx context.Context, a *account) (Run, error) {
-	r := Run{ID: a.id.String(), Job: a.id.Job, Trigger: run.BySchedule.String(), NominalTime: a.id.Time(), State: p.shown(ctx, a).String(), Reason: a.reason,
+	r := Run{ID: a.id.String(), Job: a.id.Job, Trigger: run.BySchedule.String(), Overlap: a.own, NominalTime: a.id.Time(), State: p.shown(ctx, a).String(), Reason: a.reason,
 		EndedAt: instant(a.ended), Waits: slices.Clone(a.waits), Attempts: reportedTries(a.attempts),
 		Events: slices.Clone(p.ledger.events[a.id])}
 	switch {

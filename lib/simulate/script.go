@@ -22,7 +22,7 @@ var takes = map[Action]struct{ needs, may []string }{
 	Delete:  {needs: []string{"job"}},
 	Pause:   {needs: []string{"job"}, may: []string{"reason"}},
 	Resume:  {needs: []string{"job"}},
-	Trigger: {may: []string{"job", "as", "run_at", "delay", "payload", "ignore_pause", "runs"}},
+	Trigger: {may: []string{"job", "as", "run_at", "delay", "payload", "ignore_pause", "overlap", "runs"}},
 	Cancel:  {may: []string{"run", "job", "reason"}},
 	Retry:   {needs: []string{"run"}, may: []string{"force"}},
 	Redrive: {needs: []string{"job"}},
@@ -39,7 +39,7 @@ var takes = map[Action]struct{ needs, may []string }{
 // given are the fields of a line that say something, beside at and do.
 func given(line wire.ScenarioLine) map[string]bool {
 	all := map[string]bool{"job": line.Job != "", "as": line.As != "", "run_at": line.RunAt != "", "delay": line.Delay != nil,
-		"payload": line.Payload != nil, "ignore_pause": line.IgnorePause, "runs": line.Runs != nil, "run": line.Run != "", "definition": line.Definition.Given,
+		"payload": line.Payload != nil, "ignore_pause": line.IgnorePause, "overlap": !line.Overlap.IsZero(), "runs": line.Runs != nil, "run": line.Run != "", "definition": line.Definition.Given,
 		"name": line.Name != "", "gate": line.Gate != "", "key": line.Key != "",
 		"if_match": line.IfMatch != "", "reason": line.Reason != "", "force": line.Force, "for": line.For != 0, "n": line.N != nil, "by": line.By != ""}
 	maps.DeleteFunc(all, func(_ string, is bool) bool { return !is })
@@ -224,7 +224,10 @@ const maxBatch = 1000
 
 func (r *resolver) trigger(field string, text wire.ScenarioTrigger, names map[string]bool) Triggered {
 	t := Triggered{As: text.As, Asked: control.Asked{Job: text.Job}}
-	t.Payload, t.IgnorePause = text.Payload, text.IgnorePause
+	t.Payload, t.IgnorePause, t.Overlap = text.Payload, text.IgnorePause, text.Overlap
+	if err := t.Overlap.Check(); err != nil {
+		r.refuse(invalid.Under(field, err))
+	}
 	if text.Job == "" {
 		r.refuse(invalid.Missing(field+".job", needed["job"]))
 	} else if err := job.ValidName(text.Job); err != nil {

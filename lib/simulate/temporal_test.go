@@ -153,6 +153,9 @@ func (row peerRow) timeline(t *testing.T) (got, want string) {
 		switch {
 		case e.Event == "trigger", e.Event == "pause":
 			line["do"] = e.Event
+			if e.Overlap != "" {
+				line["overlap"] = temporalOverlap(e.Overlap)["policy"]
+			}
 		case e.Event == "unpause":
 			line["do"] = "resume"
 		case e.Effect == "refused":
@@ -228,8 +231,8 @@ func (e temporalEvent) sees(t *testing.T, r *simulate.Report) (got, want string)
 	return got, want
 }
 
-// due plays fires of a job that are due at once, beside a run in progress or none. The answer has who starts, who waits, and how many are skipped.
-func due(t *testing.T, overlap map[string]any, running bool, fires ...int) (starts, waits []int, skipped int) {
+// due plays fires of a job that are due at once, beside a run in progress or none, some by policies of their own. The answer has who starts, who waits, and how many are skipped.
+func due(t *testing.T, overlap map[string]any, running bool, own map[int]string, fires ...int) (starts, waits []int, skipped int) {
 	t.Helper()
 	script := []any{}
 	if running {
@@ -242,7 +245,13 @@ func due(t *testing.T, overlap map[string]any, running bool, fires ...int) (star
 		names[fmt.Sprint(id)] = id
 	}
 	if len(fires) > 0 {
-		script = append(script, asks(10*time.Second, texts...))
+		line := asks(10*time.Second, texts...)
+		for i, id := range fires {
+			if policy := own[id]; policy != "" {
+				line["runs"].([]any)[i].(map[string]any)["overlap"] = policy
+			}
+		}
+		script = append(script, line)
 	}
 	script = append(script, map[string]any{"at": "20s", "do": "look", "as": "then"})
 	r, err := played(t, document{"start": "2026-01-05T00:00:00Z", "until": "1m", "jobs": map[string]any{"job": temporalJob(overlap)},
@@ -297,10 +306,7 @@ func (row peerRow) tooOld(t *testing.T) (got, want string) {
 func TestTemporalSchedules(t *testing.T) {
 	rows := peerRows(t, "temporal-buffer.json")
 	const jitter = "a jitter of an hour, where 10 minutes is the most"
-	const own = "the overlap of one request or fire is not built yet"
 	not := map[string]string{
-		"buffer-14":                 own,
-		"timeline-trigger":          own,
 		"timeline-backfill":         "backfills are not built yet",
 		"timeline-pause-on-failure": "a look does not tell whether a job is paused",
 		"timeline-poke-in-jitter":   jitter,
@@ -325,10 +331,16 @@ func TestTemporalSchedules(t *testing.T) {
 		case "process_buffer":
 			policy := "SKIP" // where there is no fire
 			var fires []int
+			own := map[int]string{} // of those that go by another than the last
 			for _, fire := range row.Buffer {
 				policy, fires = fire.Policy, append(fires, fire.ID)
 			}
-			starts, waits, skipped := due(t, temporalOverlap(policy), row.Running, fires...)
+			for _, fire := range row.Buffer {
+				if fire.Policy != policy {
+					own[fire.ID] = temporalOverlap(fire.Policy)["policy"].(string)
+				}
+			}
+			starts, waits, skipped := due(t, temporalOverlap(policy), row.Running, own, fires...)
 			expected := slices.Clone(row.Expect.Overlapping)
 			if row.Expect.StartOne != nil {
 				expected = append(expected, *row.Expect.StartOne)
@@ -350,7 +362,7 @@ func TestTemporalSchedules(t *testing.T) {
 			if row.Expect.Buffered != nil {
 				waiting = readAs[int](t, row.Expect.Buffered)
 			}
-			starts, waits, skipped := due(t, temporalOverlap(row.Given.Overlap), false, fires...)
+			starts, waits, skipped := due(t, temporalOverlap(row.Given.Overlap), false, nil, fires...)
 			return fmt.Sprintf("%d start, %d wait, %d skipped", len(starts), len(waits), skipped), fmt.Sprintf("%d start, %d wait, %d skipped", row.Expect.Starts, waiting, *row.Expect.Skipped)
 		case "timeline":
 			return row.timeline(t)

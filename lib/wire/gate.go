@@ -123,6 +123,7 @@ type InLine struct {
 	NominalTime time.Time `json:"nominal_time" doc:"when it was asked for"`
 	Since       time.Time `json:"since" doc:"since when it waits"`
 	StartBy     time.Time `json:"start_by,omitzero" doc:"under expires_after of its job: until when it may start; later it is skipped. Left out where it may however late"`
+	Overlap     string    `json:"overlap,omitempty" enum:"allow,skip,queue,queue_one,queue_latest,cancel,replace,strict" doc:"the policy that it was asked for with, in place of its job's; left out where it goes by its job"`
 }
 
 // LinePage is a page of a line, from its front on.

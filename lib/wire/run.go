@@ -32,6 +32,7 @@ type Run struct {
 	ReleasedBy    string            `json:"released_by,omitempty" example:"on-call (0123456789abcdef)" doc:"who did: name and ID of the token, or how whatever stands in front of Belfry knows the caller; left out where nobody is asked who they are"`
 	ReleasedFor   string            `json:"released_for,omitempty" doc:"the reason that they gave"`
 	IgnorePause   bool              `json:"ignore_pause,omitempty" doc:"it was asked for with ignore_pause: no pause of its job holds it"`
+	Overlap       string            `json:"overlap,omitempty" enum:"allow,skip,queue,queue_one,queue_latest,cancel,replace,strict" doc:"the policy that it was asked for with, in place of its job's; left out where it goes by its job"`
 	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
 	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result; and that it makes up for a missed fire"`
 	Skipped       *Skipped          `json:"skipped,omitempty" doc:"of a skipped run that stands for other than one missed fire"`
@@ -244,6 +245,8 @@ type Trigger struct {
 	On      *RunCallbacks      `json:"on,omitempty" doc:"which job is called when this run has ended, before what its own job says"`
 
 	IgnorePause bool `json:"ignore_pause,omitempty" doc:"the run starts although its job is paused, now or later; without it, it is held until the job is resumed"`
+
+	Overlap job.OwnOverlap `json:"overlap,omitzero" doc:"what becomes of the run while others of the job are in progress, in place of the job's policy; key, limit and max_waiting stay the job's. Only allow is taken for a job without an overlap policy, and strict only for one whose own policy that is"`
 }
 
 // JobTrigger is a Trigger in a batch.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
@@ -81,6 +82,8 @@ type ScenarioTrigger struct {
 	Payload json.RawMessage    `json:"payload,omitempty" doc:"any JSON, instead of the job's own payload"`
 
 	IgnorePause bool `json:"ignore_pause,omitempty" doc:"the run starts although its job is paused"`
+
+	Overlap job.OwnOverlap `json:"overlap,omitzero" doc:"what becomes of the run while others of the job are in progress, in place of the job's policy"`
 }
 
 // ScenarioLine is a line of a scenario's script. What it takes beside at and do is said by do.
@@ -144,8 +147,8 @@ var (
 	ScenarioFieldsToCome = map[string][]string{
 		"Scenario":        {"calendars"},
 		"ScenarioOutcome": {"accepts", "bytes", "type"},
-		"ScenarioTrigger": {"overlap", "key"},
-		"ScenarioLine": {"overlap", "calendar", "signal", "callback", "step", "set", "skip", "newest", "dry_run", "from", "to",
+		"ScenarioTrigger": {"key"},
+		"ScenarioLine": {"calendar", "signal", "callback", "step", "set", "skip", "newest", "dry_run", "from", "to",
 			"backfill", "success", "failure", "heartbeat"},
 	}
 	ScenarioActionsToCome = []string{"backfill", "calendar", "signal", "callback", "step", "hold", "continue"}

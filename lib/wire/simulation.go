@@ -23,6 +23,7 @@ type SimulatedRun struct {
 	As          *string            `json:"as" doc:"the name that the script gave it"`
 	Job         string             `json:"job"`
 	Trigger     string             `json:"trigger" enum:"schedule,request,callback" doc:"what asked for it"`
+	Overlap     string             `json:"overlap,omitempty" enum:"allow,skip,queue,queue_one,queue_latest,cancel,replace,strict" doc:"the policy that it was asked for with, in place of its job's; left out where it goes by its job"`
 	NominalTime time.Time          `json:"nominal_time" doc:"when it was asked for"`
 	State       string             `json:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
 	Reason      string             `json:"reason" doc:"why it was cancelled, skipped, reopened or given up"`
