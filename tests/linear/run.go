@@ -210,7 +210,7 @@ func tooLate(reason string) bool { return strings.HasPrefix(reason, "it had not 
 
 // gateReasons are those of runs that were one too many at their job's gate, or at one that jobs share.
 var gateReasons = []string{"other runs of the job were in progress", "as many runs of the job waited as may wait", "another run of the job waited already", "a later run of the job waits in its place",
-	"as many runs waited at the gate as may wait"}
+	"as many runs waited at the gate as may wait", "the gate was closed, and as many runs waited as may wait", "a later run of the job takes its place"}
 
 // retry opens what has ended.
 func (in runStep) retry(s runState) []runState {
