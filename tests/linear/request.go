@@ -320,7 +320,7 @@ func (a asked) asking(jobName, key string, t wire.Trigger, status int, code, id 
 			delay = *t.Delay
 		}
 		calls, _ := json.Marshal(t.On) // names alone
-		step := keyStep{body: short(fmt.Appendf(nil, "%s\n%d\n%d\n%s\n%v\n%s", jobName, at, delay, t.Payload, t.IgnorePause, calls)), at: a.at,
+		step := keyStep{body: short(fmt.Appendf(nil, "%s\n%d\n%d\n%s\n%v\n%s\n%s", jobName, at, delay, t.Payload, t.IgnorePause, t.Overlap.Policy, calls)), at: a.at,
 			open: outcome == unsettled, reused: code == "idempotency_key_reused"}
 		step.run = id
 		parts = append(parts, part{on: thing{aKey, a.tenant, key}, what: step, open: step.open})

@@ -50,10 +50,11 @@ const (
 	gateKey
 	scopes
 	endBy
+	ownPolicy
 )
 
 var fieldNames = [...]string{"generation", "claiming generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
-	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of", "word that no pause holds it", "jobs that its request names", "time to start by", "key of its gate", "scopes that were stopped", "time to end by"}
+	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of", "word that no pause holds it", "jobs that its request names", "time to start by", "key of its gate", "scopes that were stopped", "time to end by", "policy that it was asked for with"}
 
 func (f fields) String() (text string) {
 	for i, n := range fieldNames {
@@ -105,6 +106,7 @@ func differ(b, a *run.Run) (f fields) {
 	add(b.GateKey != a.GateKey || b.Keeps != a.Keeps || !slices.Equal(b.NamedKeys, a.NamedKeys), gateKey)
 	add(!bytes.Equal(b.Stopped, a.Stopped), scopes)
 	add(b.EndBy != a.EndBy, endBy)
+	add(b.Overlap != a.Overlap, ownPolicy)
 	return f
 }
 
@@ -131,8 +133,8 @@ const (
 )
 
 var edges = map[[2]run.State]edge{
-	{nothing, run.Queued}:          {births | callback | callees | ignorePause, born},
-	{nothing, run.Scheduled}:       {births | callback | callees | ignorePause, onDemand},
+	{nothing, run.Queued}:          {births | callback | callees | ignorePause | ownPolicy, born},
+	{nothing, run.Scheduled}:       {births | callback | callees | ignorePause | ownPolicy, onDemand},
 	{nothing, run.Skipped}:         {births | ends | stretch, skips},
 	{nothing, run.Fenced}:          {generation | expires, fires},
 	{nothing, run.Cancelled}:       {births | ends, all(born, fires, over)}, // a fire that a delete withdrew

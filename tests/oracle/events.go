@@ -68,6 +68,7 @@ type Request struct {
 	Calls  run.Callees     // of Trigger: whom it names
 	Due    time.Time       // of Trigger: when, zero for now or a delay
 	Ignore bool            // of Trigger: the pause of the job
+	Own    string          // of Trigger: the policy of overlap that it brings, "" for none
 	Def    *job.Definition // of PutJob
 	Match  string          // If-Match
 	Absent bool            // If-None-Match: *

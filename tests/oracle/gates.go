@@ -142,6 +142,7 @@ func (j *Judge) storedGate(at time.Time, key store.Key, rest string, before, aft
 			rs.still.kept = e.Opening
 			rs.places = append(rs.places, place{ms(at), forever, g.Key})
 		}
+		j.passesBy(rs)
 		if active(rs.run.State) && e.Opening == rs.run.Opening && (e.Generation == rs.run.Generation || e.Kept) || e.Kept && rs.still.kept == rs.run.Opening && rs.inProgress() {
 			standing[rs] = true
 			j.atItsKey(rs, g.Key)
@@ -209,10 +210,7 @@ func (rs *runState) allowed() int {
 
 // limit is how many runs may be in progress where this one is let in; 0 for any number.
 func (rs *runState) limit() int {
-	if e := rs.job.byGeneration[rs.run.Generation]; e != nil {
-		return e.Def.Overlap.Limit
-	}
-	return 0
+	return rs.overlap().Limit
 }
 
 // bounds tells whether a generation says how many runs may be in progress at once.
@@ -252,7 +250,7 @@ func (j *Judge) keyless(rs *runState) {
 		if got, err := fmt.Sscanf(rs.run.Reason, "expression: gates[%d].key: ", &n); got == 1 && err == nil && n < len(e.Def.Gates) {
 			text = e.Def.Gates[n].Key
 		} else {
-			text = e.Def.Overlap.Key
+			text = rs.overlap().Key
 		}
 	}
 	if text == "" {
@@ -304,7 +302,6 @@ func keyOf(e *edition, r *run.Run, text string) (key string, known bool) {
 // which its worker may have looked and the write (G4). size is that of its record.
 func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 	a := &rs.run
-	e := rs.job.byGeneration[a.Generation]
 	switch {
 	case a.Why.Code == run.WhyExpired:
 		j.expired(at, rs, b)
@@ -316,11 +313,11 @@ func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 		j.namedFull(at, rs, b)
 		return
 	}
-	code := run.WhyOverlap
-	if e != nil && (e.Def.Overlap.Policy == job.OverlapQueue || e.Def.Overlap.Policy == job.OverlapAllow || e.Def.Overlap.Policy == job.OverlapStrict) {
+	code, says := run.WhyOverlap, rs.overlap()
+	if says.Policy == job.OverlapQueue || says.Policy == job.OverlapAllow || says.Policy == job.OverlapStrict {
 		code = run.WhyFull
 	}
-	if e == nil || e.Def.Overlap.Limit == 0 || a.Why.Code != code || a.Why.Gate != gate.Name(a.ID.Job) || a.Why.Policy != string(e.Def.Overlap.Policy) {
+	if says.Limit == 0 || a.Why.Code != code || a.Why.Gate != gate.Name(a.ID.Job) || a.Why.Policy != string(says.Policy) {
 		j.violate("G4", "run %s of %s of generation %d is skipped for %s by %q at %q, which its job does not say", a.ID, a.Tenant, a.Generation, a.Why.Code, a.Why.Policy, a.Why.Gate)
 		return
 	}
@@ -329,10 +326,10 @@ func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 	}
 	from := max(rs.due(b), rs.written) - j.cfg.Clocks.Milliseconds()
 	waiting := rs.job.waiting(a.GateKey, from, ms(at))
-	if most, bounded := e.Def.Overlap.Waiting(); !bounded || waiting < most {
+	if most, bounded := says.Waiting(); !bounded || waiting < most {
 		j.violate("G4", "run %s of %s is skipped, %d wait, and its job lets %d wait", a.ID, a.Tenant, waiting, most)
 	}
-	if want := min(e.Def.Overlap.Limit, run.MaxInTheWay); (len(a.Why.InTheWay) < want && waiting == 0 || len(a.Why.InTheWay) == 0) && size < roomy {
+	if want := min(says.Limit, run.MaxInTheWay); (len(a.Why.InTheWay) < want && waiting == 0 || len(a.Why.InTheWay) == 0) && size < roomy {
 		j.violate("G4", "run %s of %s is skipped and names %q, fewer than the %d that its job allows at once", a.ID, a.Tenant, a.Why.InTheWay, want)
 	}
 	var others []*runState
@@ -486,13 +483,8 @@ func (j *Judge) bounded(rs *runState) {
 	}
 }
 
-// policy is what the job of a run says of overlap, "" for nothing.
-func (j *Judge) policy(rs *runState) job.OverlapPolicy {
-	if e := rs.job.byGeneration[rs.run.Generation]; e != nil {
-		return e.Def.Overlap.Policy
-	}
-	return ""
-}
+// policy is by what a run goes, its own or what its job says of overlap, "" for nothing.
+func (j *Judge) policy(rs *runState) job.OverlapPolicy { return rs.overlap().Policy }
 
 // place is where a run stands in line, or would, where it stands as b.
 func (j *Judge) place(rs *runState, b *run.Run) gate.Place {

@@ -30,6 +30,7 @@ type jobState struct {
 	gateWritten  map[string]int // by key: the event by which its gate was last
 	ignoring     int            // runs on demand that were made and ignore a pause
 	mayIgnore    int            // for how many of these it was asked
+	mayBring     map[string]int // for how many it was asked with a policy of their own, and which were not made yet
 	turns        turns
 	streak       streak
 

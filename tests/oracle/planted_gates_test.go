@@ -99,7 +99,14 @@ var ofGates = map[string]row{
 	"two entries of one run": {func(p *plot) {
 		p.spoilGate(p.gate(first), func(g *gate.Gate) { g.Entries = append(g.Entries, g.Entries[0]) })
 	}, "G1: run .* has two entries"},
-	"an entry of no run":        {func(p *plot) { p.spoilGate(p.gate(first), func(g *gate.Gate) { g.Entries[0].Nominal++ }) }, "G1: run .* has an entry at its gate, and never was"},
+	"an entry of no run": {func(p *plot) { p.spoilGate(p.gate(first), func(g *gate.Gate) { g.Entries[0].Nominal++ }) }, "G1: run .* has an entry at its gate, and never was"},
+	"an entry of who brings allow": {func(p *plot) {
+		for i, e := range p.life {
+			if r, ok := p.of(e); ok && r.ID.Job == "one" && r.State == run.Queued {
+				p.spoil(i, func(r *run.Run) { r.Overlap = "allow" })
+			}
+		}
+	}, "G1: run .* was asked for with allow, and has an entry at its job's gate"},
 	"started without the gate":  {func(p *plot) { p.drop(p.gate(first)) }, "G1: run .* started, its job allows 1 at once, and it was not let in"},
 	"an entry of other times":   {func(p *plot) { p.spoilGate(p.gate(first), func(g *gate.Gate) { g.Entries[0].Opening++ }) }, "G1: run .* started, .* and it was not let in"},
 	"taken out while it runs":   {func(p *plot) { p.insert(p.run(first, "one", run.Running)+1, p.puts()) }, "G1: run .* is running, and has lost its entry"},

@@ -84,6 +84,7 @@ func (j *Judge) asksForRun(a *asking) {
 		if a.Ignore {
 			js.mayIgnore++
 		}
+		js.asksWith(a.Own)
 	}
 	if a.Key == "" {
 		one()
@@ -103,8 +104,11 @@ func (j *Judge) asksForRun(a *asking) {
 		t.jobs = append(t.jobs, a.Job)
 		one()
 		t.calls = nil
-	} else if a.Ignore { // another request under the key, which may come to it first
-		js.mayIgnore++
+	} else { // another request under the key, which may come to it first
+		if a.Ignore {
+			js.mayIgnore++
+		}
+		js.asksWith(a.Own)
 	}
 	if who := (asksFor{a.Job, a.Calls}); !slices.Contains(t.calls, who) { // another request under a key may have the run, where the first was refused
 		t.calls = append(t.calls, who)
@@ -128,6 +132,7 @@ func (j *Judge) requested(rs *runState) {
 		return
 	}
 	rs.job.requested++
+	j.brings(rs)
 	if rs.run.IgnorePause {
 		if rs.job.ignoring++; rs.job.ignoring > rs.job.mayIgnore {
 			j.violate("P8", "run %s of %s ignores the pause of its job, and is number %d of %d for which that was asked", rs.id(), rs.job.tenant, rs.job.ignoring, rs.job.mayIgnore)

@@ -45,10 +45,10 @@ func (rs *runState) entersStrictly(looked int) {
 // holdsUp is told of a change of a run that was in progress, or holds up its line.
 func (rs *runState) holdsUp(at time.Time) {
 	switch a := &rs.run; {
-	case (a.State.Bad() || rs.retryRanOut()) && rs.inProgress() && rs.still.strict != 0:
+	case (a.State.Bad() && !a.GaveWay() || rs.retryRanOut()) && rs.inProgress() && rs.still.strict != 0:
 		rs.still.holds = true
 		rs.held = append(rs.held, place{ms(at), forever, rs.places[len(rs.places)-1].key})
-	case a.State.Ended() && !a.State.Bad():
+	case a.State.Ended() && (!a.State.Bad() || a.GaveWay()):
 		rs.goesOn(ms(at))
 	}
 }

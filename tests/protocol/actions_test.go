@@ -150,7 +150,7 @@ func (h *host) order(tenant, name string, req control.Request) (r run.Run, repea
 	if req.Delay != nil {
 		delay = *req.Delay
 	}
-	q := oracle.Request{Op: oracle.Trigger, Tenant: tenant, Job: name, Key: req.Key, Body: fmt.Sprint(name, delay, string(req.Payload), req.IgnorePause, req.Callees), Ignore: req.IgnorePause, Calls: req.Callees}
+	q := oracle.Request{Op: oracle.Trigger, Tenant: tenant, Job: name, Key: req.Key, Body: fmt.Sprint(name, delay, string(req.Payload), req.IgnorePause, req.Overlap.Policy, req.Callees), Ignore: req.IgnorePause, Own: string(req.Overlap.Policy), Calls: req.Callees}
 	err = h.world.request(q, func(a *oracle.Answer) error {
 		r, repeated, err = h.control.Trigger(context.Background(), tenant, name, req)
 		a.Run = ofRun(r)

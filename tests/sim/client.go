@@ -81,6 +81,7 @@ type user struct {
 	etags  []tagged // that it read lately
 	made   int      // keys
 
+	bringing *rand.Rand // of requests that bring a policy, likewise
 	opening  *rand.Rand // of lines that stand still, likewise
 	ignoring *rand.Rand // of requests that ignore a pause: a world in which none does is as it was before there were such
 }
@@ -126,7 +127,7 @@ func merged(a, b context.Context) (context.Context, context.CancelFunc) {
 }
 
 func newUser(a *Actor, role Role) *user {
-	u := &user{Actor: a, Role: role, server: a.Client(a, role.Tenant), ignoring: a.World.Rand(a.Name + " ignoring"), opening: a.World.Rand(a.Name + " opening")}
+	u := &user{Actor: a, Role: role, server: a.Client(a, role.Tenant), ignoring: a.World.Rand(a.Name + " ignoring"), opening: a.World.Rand(a.Name + " opening"), bringing: a.World.Rand(a.Name + " bringing")}
 	for n := range a.Mix.Names {
 		u.names = append(u.names, nameOf(n))
 	}

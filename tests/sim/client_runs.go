@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
@@ -56,6 +57,9 @@ func (u *user) drawOrder(op operation) order {
 		}
 	}
 	o.IgnorePause = chance(u.ignoring, u.Mix.Jobs.IgnorePause)
+	if chance(u.bringing, u.Mix.Jobs.Own) {
+		o.Overlap.Policy = pick(u.bringing, []job.OverlapPolicy{job.OverlapAllow, job.OverlapSkip, job.OverlapQueue, job.OverlapQueueOne, job.OverlapQueueLatest, job.OverlapCancel, job.OverlapReplace, job.OverlapStrict})
+	}
 	return o
 }
 
@@ -103,7 +107,7 @@ func (u *user) trigger(ctx context.Context, k keyed) {
 }
 
 func (u *user) asked(k keyed) oracle.Request {
-	q := oracle.Request{Op: oracle.Trigger, Job: k.job, Key: k.key, Body: k.job + " " + k.order.body(), Given: k.order.Payload, Ignore: k.order.IgnorePause}
+	q := oracle.Request{Op: oracle.Trigger, Job: k.job, Key: k.key, Body: k.job + " " + k.order.body(), Given: k.order.Payload, Ignore: k.order.IgnorePause, Own: string(k.order.Overlap.Policy)}
 	if on := k.order.On; on != nil {
 		if on.Succeeded != nil {
 			q.Calls.Succeeded = on.Succeeded.Job

@@ -106,6 +106,7 @@ type JobRates struct {
 	Waits       float64 // of the steps of those, which wait
 	Stops       float64 // of the scopes of those, which a failure stops, or the end of their time
 	IgnorePause float64 // of requests for runs
+	Own         float64 // of requests for runs, which bring a policy of overlap
 }
 
 // WorkRates are the same of what runs do: weights of how long they take, chances of the rest.
@@ -146,6 +147,7 @@ func Draw(seed uint64) Mix {
 	m.drawPausing(rand.New(rand.NewPCG(seed, 0x68616c746271776a)))   // "halt", and four letters as well
 	m.drawDeadlines(rand.New(rand.NewPCG(seed, 0x64656164616e76)))   // "dead", and three letters by which the worlds that are always the same have none
 	m.drawStrict(rand.New(rand.NewPCG(seed, 0x7374696c6c6a7763)))    // "still", and three letters by which the worlds that are always the same have none
+	m.drawOwn(rand.New(rand.NewPCG(seed, 0x6f776e62656378)))         // "own", and four letters by which they have none either
 	return m
 }
 
@@ -394,6 +396,13 @@ func (m *Mix) drawDeadlines(r *rand.Rand) {
 func (m *Mix) drawStrict(r *rand.Rand) {
 	if m.Jobs.Overlap > 0 && chance(r, 0.4) {
 		m.Jobs.Strict = pick(r, []float64{0.3, 0.6, 0.9})
+	}
+}
+
+// drawOwn draws how many requests bring a policy of overlap, from a stream of its own too. In a few worlds they do though no job bounds anything.
+func (m *Mix) drawOwn(r *rand.Rand) {
+	if chance(r, 0.05) || m.Jobs.Overlap > 0 && chance(r, 0.4) {
+		m.Jobs.Own = pick(r, []float64{0.2, 0.5, 0.9})
 	}
 }
 
