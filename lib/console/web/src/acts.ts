@@ -39,8 +39,8 @@ export const retry = (run: string, force: boolean, before: string): Change => po
 export const remove = (job: string, etag: string | undefined): Change => ({ method: 'DELETE', path: at('jobs', job), ...ifMatch(etag) })
 
 /** trigger asks for a run. payload is a text of JSON, which goes as it is: its numbers keep their digits. */
-export function trigger(job: string, given: { at?: string; payload?: string; ignorePause?: boolean }): Change {
-  const fields = [given.at && `"at":${JSON.stringify(given.at)}`, given.payload && `"payload":${given.payload}`, given.ignorePause && '"ignore_pause":true']
+export function trigger(job: string, given: { at?: string; payload?: string; ignorePause?: boolean; overlap?: string }): Change {
+  const fields = [given.at && `"at":${JSON.stringify(given.at)}`, given.payload && `"payload":${given.payload}`, given.ignorePause && '"ignore_pause":true', given.overlap && `"overlap":${JSON.stringify(given.overlap)}`]
   return { method: 'POST', path: at('jobs', job, '/runs'), body: `{${fields.filter(Boolean).join(',')}}` }
 }
 

@@ -141,6 +141,7 @@ export function Trigger({ job: given }: { job: Job }) {
   const [when, setWhen] = useState('')
   const [payload, setPayload] = useState('')
   const [ignorePause, setIgnorePause] = useState(false)
+  const [overlap, setOverlap] = useState('')
   const text = payload.trim()
   const wrong = text !== '' && !isJSON(text)
   const zone = zoneFor(job.schedule?.timezone)
@@ -148,7 +149,8 @@ export function Trigger({ job: given }: { job: Job }) {
   const at = Number.isNaN(ms) ? undefined : new Date(ms).toISOString()
   const past = ms < serverNow()
   const held = job.paused && !ignorePause
-  const change = trigger(name, { at, payload: wrong ? '' : text, ignorePause: job.paused && ignorePause })
+  const own = job.overlap === undefined ? '' : overlap // of a job without one, whose runs nobody counts, the server takes none but allow
+  const change = trigger(name, { at, payload: wrong ? '' : text, ignorePause: job.paused && ignorePause, overlap: own })
   return (
     <Ask
       title={`Trigger ${name}`}
@@ -173,7 +175,7 @@ export function Trigger({ job: given }: { job: Job }) {
         )
       }}
       look={{ href: withQuery(to('runs'), { job: name }), text: 'runs of ' + name }}
-      terminal={{ command: belfry(['job', 'trigger', name], { at, payload: text, 'ignore-pause': job.paused && ignorePause }), change }}
+      terminal={{ command: belfry(['job', 'trigger', name], { at, payload: text, 'ignore-pause': job.paused && ignorePause, overlap: own }), change }}
     >
       <fieldset class="field row">
         <legend>When</legend>
@@ -198,6 +200,19 @@ export function Trigger({ job: given }: { job: Job }) {
           This is not JSON. A text stands in quotes: "text".
         </p>
       )}
+      {job.overlap !== undefined && (
+        <label class="field">
+          <span>If another one goes on by then</span>
+          <select value={overlap} onChange={(event) => setOverlap(event.currentTarget.value)}>
+            <option value="">as the job says</option>
+            {ownPolicies.map(([policy, says]) => (
+              <option key={policy} value={policy}>
+                {policy}: {says}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
       {job.paused && (
         <label>
           <input type="checkbox" checked={ignorePause} onChange={(event) => setIgnorePause(event.currentTarget.checked)} /> Start it although the job is paused. The job stays paused.
@@ -206,6 +221,17 @@ export function Trigger({ job: given }: { job: Job }) {
     </Ask>
   )
 }
+
+/** ownPolicies are the policies that a request may bring in place of its job's, and what becomes of its run by them. */
+const ownPolicies = [
+  ['allow', 'it starts all the same, and is not counted'],
+  ['skip', 'it is skipped'],
+  ['queue', 'it waits its turn'],
+  ['queue_one', 'it waits, unless another one does'],
+  ['queue_latest', 'it waits, and those that waited are skipped'],
+  ['cancel', 'the other is asked to stop, and it waits for that'],
+  ['replace', 'the other is ended at once, and it starts'],
+] as const
 
 function Delete({ job }: { job: Job }) {
   const { name } = job
