@@ -198,7 +198,7 @@ func (f *form) removals(schema *huma.Schema, change *tree, field string) {
 		case property != nil:
 			f.removals(property, m.value, at)
 		case m.value.null() && f.later.has(schema, m.name):
-			f.surplus(at, "%s", f.later.says(m.name))
+			f.surplus(at, "%s", f.later.says(schema, m.name))
 		case m.value.null():
 			f.surplus(at, "unknown field; want %s", fieldsOf{schema})
 		}

@@ -60,14 +60,14 @@ type later map[*huma.Schema][]string
 func (l later) has(schema *huma.Schema, name string) bool { return slices.Contains(l[schema], name) }
 
 // says tells what to do about a field of a later version.
-func (l later) says(name string) string {
+func (l later) says(schema *huma.Schema, name string) string {
 	if slices.Contains(calledKinds, name) {
 		return "not taken here; name a job that has such a target, as in {job: tell-ops}"
 	}
 	if name == "window" {
 		return "not taken here: a request's callback tells of its run alone; that of a job may have a window"
 	}
-	if slices.Contains(job.NotOwn, name) {
+	if l.has(schema, "limit") { // which is a field of what a request brings, and of nothing else that has fields to come
 		return "not taken of a request, which brings a policy alone: it stays as the job says"
 	}
 	return "not available yet; leave it out"

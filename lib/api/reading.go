@@ -175,7 +175,7 @@ func (r *reading) object(schema *huma.Schema, field string) bool {
 		case property == nil && r.later.has(schema, key):
 			r.skip()
 			postponed = true
-			r.surplus(at, "%s", r.later.says(key))
+			r.surplus(at, "%s", r.later.says(schema, key))
 		case property == nil && r.ignored.has(schema, key):
 			seen[key] = true
 			r.skip()
