@@ -101,6 +101,11 @@ func (d *Dispatcher) whoWaits(wants *wanting, waiting, limit int) (step *letting
 	if err != nil {
 		return nil, nil, nil, false, err
 	}
+	return d.front(of, limit)
+}
+
+// front reads a gate and the front of its line, and the runs that wait there. more says that the line goes on.
+func (d *Dispatcher) front(of gate.ID, limit int) (step *letting, places []gate.Place, standing []run.Run, more bool, err error) {
 	round, err := d.readGate(of)
 	if err != nil {
 		return nil, nil, nil, false, err

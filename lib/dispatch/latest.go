@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/gate"
@@ -8,13 +9,16 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
+// restTries is how often others may change a gate while those that wait before a run are skipped for it.
+const restTries = 10
+
 // replaces tells whether the run waits in the place of those that waited before it. Whoever stands at the front of a line that a pause holds skips nobody.
 func (w *wanting) replaces() bool {
 	return w.own.Policy.LatestWaits() && !w.past && !w.at.IsNamed()
 }
 
-// latest has the latest of runs that found no room wait, in place of those that waited before it: these are skipped by the write by which it joins. Who is earlier than one that waits is skipped,
-// so it does not matter in which order messages come.
+// latest has the latest of runs that found no room wait, in place of those that waited before it: these are skipped by the write by which it joins, as many as fit, and the others behind it.
+// Who is earlier than one that waits in the place of those before it is skipped, so it does not matter in which order messages come. Before a later one that merely waits it joins by its rank.
 func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting, met bool, err error) {
 	slices.SortFunc(all, func(a, b *wanting) int { return a.place().Compare(b.place()) })
 	newest := all[len(all)-1]
@@ -41,7 +45,7 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 		return append(again, earlier...), met, nil
 	}
 	var replaced []run.Run
-	stands := false // its own place, which a claim that was taken away has left
+	stands, behind := false, false // its own place, which a claim that was taken away has left; those that are looked at stand behind it
 	most := store.MaxOps
 	if newest.displaces() {
 		most -= endOps // one at least can be ended by the same write
@@ -49,10 +53,7 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	for i, p := range places {
 		by := standing[i]
 		later := p.Named(by) && !by.Spared() && !p.Forwarded() && p.Compare(comes) > 0
-		if later && newest.run.Spared() { // which joins before it. The line is in order: so are all behind it
-			more = false
-			break
-		}
+		behind = behind || p.Compare(comes) > 0 // the line is in order: so are all that follow
 		switch {
 		case p.Run == newest.run.ID && p.Named(by):
 			newest.came(Overtaken, nil)
@@ -60,8 +61,10 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 		case p == comes:
 			stands = true
 		case p.Named(by) && (by.Spared() || p.Forwarded()):
-		case later:
+		case later && !newest.run.Spared() && by.OverlapUnder(&newest.def).Policy.LatestWaits():
 			return d.giveWay(round, all, p.Run), false, nil
+		case behind:
+			more = false
 		case 5+len(step.ops)+2*len(replaced) > most: // with the gate, the run that joins and its place, and what this one would take
 			more = true
 		case p.Named(by):
@@ -69,11 +72,6 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 		default:
 			step.strike(p)
 		}
-	}
-	inTheWay := newest.run.ID
-	if more = more && len(replaced) > 1; more { // a line from before the policy was this one: the last that was seen stays for now
-		inTheWay = replaced[len(replaced)-1].ID
-		replaced = replaced[:len(replaced)-1]
 	}
 	for _, by := range replaced {
 		step.strike(gate.PlaceOf(by))
@@ -83,30 +81,31 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 		return all, false, err
 	}
 	var way displacing
-	if newest.displaces() && !more {
+	if newest.displaces() {
 		if way, err = d.displace(newest, step, len(replaced), now); err != nil {
 			return all, false, err
 		}
 		if len(way.later) > 0 {
 			return d.giveWay(round, all, way.later...), false, nil
 		}
-		more = way.more
 	}
 	var ops []store.Op
 	switch {
-	case more:
+	case way.more: // ends come first
 	case way.enters:
 		round.Enter(way.entering)
 	default:
 		joining := newest.run.Join(gate.Name(newest.run.ID.Job), comes.Rank, now)
-		joining.Wait.Asks = way.asks
+		if !more { // else once nobody waits before it who is to be skipped: those would be let in, and end for it
+			joining.Wait.Asks = way.asks
+		}
 		round.Join(joining, stands)
 		ops, err = round.Puts(d.Now(), d.NewID)
 	}
 	if err != nil {
 		return all, false, err
 	}
-	why := round.Why(newest.own.Policy, []run.ID{inTheWay})
+	why := round.Why(newest.own.Policy, []run.ID{newest.run.ID})
 	ends, at := store.Once(way.ops)
 	for i, by := range replaced {
 		replaced[i] = by.Overlapping(why, now, newest.def.Kept())
@@ -119,9 +118,10 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	if len(way.given) == 0 {
 		ops, ends = append(ops, ends...), nil
 	}
-	// Durable with this write: that the latest waits, and where, and the ends of those that waited before it. A crash here leaves it to whoever makes room, or to its check.
+	// Durable with this write: that the latest waits, and where, and the ends of those that waited before it, as many as fit. A crash here leaves it to whoever makes room, or to its check,
+	// and those that did not fit wait on before it.
 	versions, err := d.writeGateWith(ends, round, append(ops, step.ops...)...)
-	if conflict := store.AsConflict(err); conflict != nil && (conflict.Op == 0 && len(way.given) > 0 || conflict.Op == 1 && !more && !way.enters) {
+	if conflict := store.AsConflict(err); conflict != nil && (conflict.Op == 0 && len(way.given) > 0 || conflict.Op == 1 && !way.more && !way.enters) {
 		newest.came(Overtaken, nil)
 		return earlier, true, nil
 	}
@@ -139,13 +139,18 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 		d.Metrics.GateGaveWay.Inc(d.countedAs(newest))
 	}
 	d.gauge(round, newest.def.Labels)
-	if more {
+	if way.more {
 		return all, true, nil
 	}
 	if way.enters {
 		d.Metrics.GateLetIn.Inc(d.countedAs(newest))
 		newest.came(Passed, nil)
 		return earlier, false, nil // others may give way to these, where more than one may be in progress
+	}
+	if more {
+		if err := d.skipRest(newest, way.asks); err != nil {
+			d.Log.Warn("runs wait on before a later one that takes their place", "run", newest.run.ID.String(), "error", err)
+		}
 	}
 	if way.asks != "" { // who has ended meanwhile found nobody to let in
 		call := &calling{at: newest.at, look: true}
@@ -156,6 +161,81 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	}
 	newest.came(Joined, nil)
 	return d.giveWay(round, earlier, newest.run.ID), false, nil
+}
+
+// skipRest skips those that wait before a run that has joined a line in their place, and did not fit into the write by which it did: a write for each part of the line, as long as it waits. Behind them it has
+// others give way by the policy asks, "" for none.
+//
+// Durable with each write: the ends of those that it skips, and with the last one that it asks. A crash in between leaves the others to wait on before it, and those in progress go on: it starts in its turn.
+func (d *Dispatcher) skipRest(w *wanting, asks string) error {
+	for met := 0; ; {
+		step, places, standing, _, err := d.front(w.at, lineLook)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := d.brief()
+		now, err := d.ReadRuns(ctx, []run.Run{w.run})
+		cancel()
+		if err != nil {
+			return fmt.Errorf("read run %s, which waits in the place of others: %w", w.run.ID, err)
+		}
+		if !now[0].Waits() { // it was let in, or has ended: whoever came later sees to the line
+			return nil
+		}
+		at, err := d.Clock()
+		if err != nil {
+			return err
+		}
+		// None is skipped for a run that waits no more.
+		ops := []store.Op{{Kind: store.Check, Key: w.run.ID.Key(w.run.Tenant), If: store.At(store.Item{Version: now[0].Version})}}
+		why := step.round.Why(w.own.Policy, []run.ID{w.run.ID})
+		var skipped []run.Run
+		for i, p := range places {
+			by := standing[i]
+			if p.Compare(w.place()) >= 0 || 3+len(ops)+len(step.ops) > store.MaxOps { // with the gate
+				break
+			}
+			if p.Named(by) {
+				if by.Spared() || p.Forwarded() {
+					continue
+				}
+				by = by.Overlapping(why, at, w.def.Kept())
+				op, err := by.Item(d.NewID())
+				if err != nil {
+					return err
+				}
+				ops, skipped = append(ops, op), append(skipped, by)
+			}
+			step.strike(p)
+		}
+		last := len(step.ops) == 0
+		if last && (asks == "" || now[0].Wait.Asks != "") {
+			return nil
+		}
+		if last {
+			now[0].Wait.Asks = asks
+			step.round.Join(now[0], true)
+			if ops, err = step.round.Puts(d.Now(), d.NewID); err != nil {
+				return err
+			}
+		}
+		switch changed, err := metOthers(d.writeGate(step.round, append(ops, step.ops...)...)); {
+		case err != nil:
+			return err
+		case changed:
+			if met++; met == restTries {
+				return store.ErrThrottled
+			}
+			continue
+		}
+		for _, r := range skipped {
+			d.CountEnd(r)
+			d.Metrics.GateSkipped.Inc(d.countedAs(w))
+		}
+		if d.gauge(step.round, w.def.Labels); last {
+			return nil
+		}
+	}
 }
 
 // giveWay skips runs for later ones, and gives those that nobody skips.

@@ -97,24 +97,127 @@ func TestG1_AllowHasNoEntry(t *testing.T) {
 	}
 }
 
-// The order of the line counts for whoever brings a policy, too: it takes no later one's place.
+// The order of the line counts for whoever brings a policy, too: it takes no later one's place. It is skipped for a later one that waits in its place, and joins before one that merely
+// waits, in the place of those before it.
 func TestG4_AnOwnPolicyGivesWayToLaterRuns(t *testing.T) {
 	for _, own := range []job.OverlapPolicy{job.OverlapQueueLatest, job.OverlapCancel, job.OverlapReplace} {
-		g := newGated(t)
-		def := queueing(1)
-		g.define(def)
-		early := g.owns(1, own)
-		runs := []run.Run{g.put(0, nil), g.put(5, nil)}
-		g.enters(def, runs...)
-		g.begins(runs[0])
-		same(t, string(own)+" comes to", g.enters(def, early), []dispatch.Entrance{dispatch.Skipped})
-		if r := g.stands(early); !gaveWayTo(r, runs[1], own) {
-			t.Errorf("%s: skipped for %+v", own, r.Why)
+		for _, takes := range []bool{false, true} {
+			g := newGated(t)
+			def := queueing(1)
+			g.define(def)
+			early := g.owns(2, own)
+			later := g.put(5, func(r run.Run) run.Run {
+				if takes {
+					r.Overlap = string(job.OverlapQueueLatest)
+				}
+				return r
+			})
+			runs := []run.Run{g.put(0, nil), g.put(1, nil), early, later}
+			g.enters(def, runs[0])
+			g.begins(runs[0])
+			g.enters(def, later)
+			g.enters(def, runs[1]) // which joins before it
+			g.sent()
+			came := g.enters(def, early)
+			first := g.stands(runs[0])
+			if takes {
+				same(t, string(own)+" comes to", came, []dispatch.Entrance{dispatch.Skipped})
+				if r := g.stands(early); !gaveWayTo(r, later, job.OverlapQueueLatest) && !gaveWayTo(r, later, own) {
+					t.Errorf("%s: skipped for %+v", own, r.Why)
+				}
+				if first.State != run.Running || first.Cancel {
+					t.Errorf("%s: the one in progress is %s, asked: %v", own, first.State, first.Cancel)
+				}
+				g.sound(runs)
+				continue
+			}
+			same(t, string(own)+" comes to", came, []dispatch.Entrance{dispatch.Joined})
+			if r := g.stands(runs[1]); r.State != run.Skipped || !gaveWayTo(r, early, own) {
+				t.Errorf("%s: the one before it is %s, for %+v", own, r.State, r.Why)
+			}
+			if first.Cancel != (own == job.OverlapCancel) || first.State.Ended() != (own == job.OverlapReplace) {
+				t.Errorf("%s: the one in progress is %s, asked: %v", own, first.State, first.Cancel)
+			}
+			if own == job.OverlapReplace {
+				same(t, "who waits", g.waits(runs), []int{3})
+			} else {
+				same(t, "who waits", g.waits(runs), []int{2, 3})
+			}
+			g.sound(runs)
 		}
-		if r := g.stands(runs[0]); r.State != run.Running || r.Cancel {
-			t.Errorf("%s: the one in progress is %s, asked: %v", own, r.State, r.Cancel)
+	}
+}
+
+// A batch of three, of which the second brings replace: it is not skipped for the third, which merely waits.
+func TestG4_AnOwnPolicyInABatch(t *testing.T) {
+	g := newGated(t)
+	def := queueing(1)
+	g.define(def)
+	holder := g.put(0, nil)
+	g.enters(def, holder)
+	g.begins(holder)
+	runs := []run.Run{g.put(1, nil), g.owns(2, job.OverlapReplace), g.put(3, nil)}
+	g.atOnce(holder, func(run.Run) job.Definition { return def }, runs...)
+	if r := g.stands(runs[0]); r.State != run.Skipped || !gaveWayTo(r, runs[1], job.OverlapReplace) {
+		t.Errorf("the first is %s, for %+v", r.State, r.Why)
+	}
+	same(t, "in progress", g.in(), []string{runs[1].ID.String()})
+	same(t, "who waits", g.waits(runs), []int{2})
+	g.sound(runs)
+}
+
+// A line that does not fit one write: whoever takes the place of those that wait has joined before the others are skipped, so each names one that waits in its place. Others come in between.
+func TestG4_AnOwnPolicyBehindALongLine(t *testing.T) {
+	const line = 150
+	for _, own := range []job.OverlapPolicy{job.OverlapQueueLatest, job.OverlapCancel, job.OverlapReplace} {
+		for _, comes := range []job.OverlapPolicy{"", job.OverlapReplace} {
+			g := newGated(t)
+			def := queueing(1)
+			g.define(def)
+			runs := g.fires(line + 1)
+			g.enters(def, runs[0])
+			g.begins(runs[0])
+			g.enters(def, runs[1:]...)
+			mine, next := g.owns(line+1, own), g.owns(line+2, comes)
+			other, err := dispatch.New(g.Config) // another process
+			if err != nil {
+				t.Fatal(err)
+			}
+			inBetween := 0
+			g.before(runs[100], func() {
+				if !g.stands(mine).Waits() {
+					t.Error(own, "has not joined before the second write")
+				}
+				inBetween = len(g.waits(runs))
+				came, err := other.Enter(t.Context(), next, next.ID.Nominal, def)
+				if err != nil || came != dispatch.Joined {
+					t.Errorf("%s: who comes in between: %v, %v", own, came, err)
+				}
+			})
+			same(t, string(own)+" comes to", g.enters(def, mine), []dispatch.Entrance{dispatch.Joined})
+			if inBetween == 0 || inBetween >= line {
+				t.Errorf("%s: %d waited in between", own, inBetween)
+			}
+			for i, r := range runs[1:] {
+				if s := g.stands(r); s.State != run.Skipped || !gaveWayTo(s, mine, own) && (comes == "" || !gaveWayTo(s, next, comes)) {
+					t.Fatalf("%s: %d is %s, for %+v", own, i+1, s.State, s.Why)
+				}
+			}
+			all := append(runs, mine, next)
+			switch s := g.stands(mine); {
+			case comes != "":
+				if s.State != run.Skipped || !gaveWayTo(s, next, comes) {
+					t.Errorf("%s is %s, for %+v", own, s.State, s.Why)
+				}
+				same(t, "in progress", g.in(), []string{next.ID.String()})
+			case own == job.OverlapReplace:
+				same(t, "in progress", g.in(), []string{mine.ID.String()})
+				same(t, "who waits", g.waits(all), []int{line + 2})
+			default:
+				same(t, "who waits", g.waits(all), []int{line + 1, line + 2})
+			}
+			g.sound(all)
 		}
-		g.sound(append(runs, early))
 	}
 }
 
