@@ -294,7 +294,8 @@ A run of a paused job is held until the job is resumed; with --ignore-pause it s
 can run waits for one. Standard error says so.
 
 While other runs of the job are in progress, its "overlap" says what becomes of this one. With --overlap it goes by another policy than its job: allow starts it all the same, beside the others
-and without being counted among them. The limit, the key and the length of the line stay the job's. A job without a policy takes allow alone.
+and without being counted among them. The limit, the key and the length of the line stay the job's. queue_latest, cancel and replace skip the runs that wait, of a strict job as
+well. A job without a policy takes allow alone.
 
 With -f a file asks for many runs: JSON objects one after the other, an array or a list of YAML, each with its "job" and what it is to run with: "payload",
 "at" or "delay", "on", "ignore_pause", "overlap", "key". NAME is the job of those that name none. They are sent a hundred at a time, in their order; each has its verdict in a line, and the

@@ -149,7 +149,7 @@ func CancelOverlap(n int) JobOption {
 }
 
 // ReplaceOverlap lets at most n runs of a job be in progress at once, 1 to 1000. A later run ends the earliest of them and starts at once: that one is [Cancelled], or
-// [Unknown] where it may start at most once and had. Its handler is told to stop, and whatever it returns is not kept.
+// [Unknown] where it may start at most once and had. Its handler is told to stop, and whatever it returns is not kept. Whoever waited is [Skipped].
 func ReplaceOverlap(n int) JobOption {
 	return JobOption{func(def *job.Definition) { bound(def, job.Overlap{Policy: job.OverlapReplace, Limit: n}) }}
 }
@@ -302,8 +302,8 @@ const (
 	OverlapQueue       = job.OverlapQueue
 	OverlapQueueOne    = job.OverlapQueueOne
 	OverlapQueueLatest = job.OverlapQueueLatest
-	OverlapCancel      = job.OverlapCancel
-	OverlapReplace     = job.OverlapReplace
+	OverlapCancel      = job.OverlapCancel  // those that wait are skipped, of a strict job as well
+	OverlapReplace     = job.OverlapReplace // so are they here
 )
 
 // Overlap has the run go by this policy in place of that of its job, whose key, limit and bound of the line it keeps to. Of a job without such a policy only OverlapAllow is

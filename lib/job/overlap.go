@@ -23,7 +23,7 @@ const (
 	OverlapQueueOne    OverlapPolicy = "queue_one"    // it waits where nobody does, and is skipped otherwise
 	OverlapQueueLatest OverlapPolicy = "queue_latest" // it waits, and whoever waited is skipped: of all that wait, the latest stays
 	OverlapCancel      OverlapPolicy = "cancel"       // the earliest is asked to stop, and it starts when that has ended; whoever waited is skipped
-	OverlapReplace     OverlapPolicy = "replace"      // the earliest is ended at once, and it starts
+	OverlapReplace     OverlapPolicy = "replace"      // the earliest is ended at once, and it starts; whoever waited is skipped
 	OverlapStrict      OverlapPolicy = "strict"       // it waits its turn, and behind a run that ended badly until that has succeeded, or somebody lets the line go on
 )
 

@@ -229,8 +229,8 @@ const ownPolicies = [
   ['queue', 'it waits its turn'],
   ['queue_one', 'it waits, unless another one does'],
   ['queue_latest', 'it waits, and those that waited are skipped'],
-  ['cancel', 'the other is asked to stop, and it waits for that'],
-  ['replace', 'the other is ended at once, and it starts'],
+  ['cancel', 'the other is asked to stop, it waits for that, and those that waited are skipped'],
+  ['replace', 'the other is ended at once, it starts, and those that waited are skipped'],
 ] as const
 
 function Delete({ job }: { job: Job }) {
