@@ -36,7 +36,7 @@ func TestG4_ARequestsOwnPolicy(t *testing.T) {
 		if p := batch.Items[1]; p.Status != 422 || p.Problem == nil || len(p.Problem.Errors) != 1 || !strings.Contains(p.Problem.Errors[0].Message, "the job's own policy is queue") {
 			t.Errorf("strict of a job that is not: %+v", p)
 		}
-		if why := stands(none.ID).Why; why == nil || why.Policy != "skip" || why.Code != "overlap" {
+		if why := stands(none.ID).Why; why == nil || why.Policy != "skip" || why.Code != "overlap" || why.Text != first.ID+" and "+waits.ID+" were in progress or in line (overlap: skip)" {
 			t.Errorf("skipped for %+v", why)
 		}
 		line := into[wire.LinePage](s.send("GET", "/v1/gates/job:a/line", "").is(200)).Items

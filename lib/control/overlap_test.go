@@ -23,7 +23,7 @@ func TestP7_ARunSkippedForOverlapMayBeRetried(t *testing.T) {
 		j := g.put("acme", "a", bounded)
 		r := g.trigger("acme", "a", control.Request{})
 		why := run.Why{Code: run.WhyOverlap, Gate: gate.Name("a"), Policy: "skip", InTheWay: []string{r.ID.String()}}
-		skipped := g.write(r, func(r run.Run, now int64) run.Run { return r.Overlapping(why, now, 24*time.Hour) })
+		skipped := g.write(r, func(r run.Run, now int64) run.Run { return r.Overlapping(why, false, now, 24*time.Hour) })
 		got, err := g.Retry(t.Context(), "acme", r.ID, false, time.Time{})
 		if err != nil || got.State != run.Queued || !got.Why.IsZero() || got.Opening != skipped.Version+1 || got.Version != got.Opening ||
 			got.Generation != j.Generation || got.Attempt != 0 || !got.Spared() {

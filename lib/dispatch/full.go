@@ -254,7 +254,7 @@ func (d *Dispatcher) skip(round *gate.Round, full []*wanting, ahead []run.ID) {
 		if w.at.IsNamed() {
 			policy = ""
 		}
-		skips := w.run.Overlapping(round.Why(policy, ahead), now, w.def.Kept())
+		skips := w.run.Overlapping(round.Why(policy, ahead), len(ahead) > 0, now, w.def.Kept())
 		skips.Placed, skips.NamedGates = skips.Placed || w.placed, skips.NamedGates || w.at.IsNamed() // whoever comes upon its end makes room at the gates before
 		put, err := d.Prepare(context.Background(), skips, w.def.On, now)
 		if err != nil {

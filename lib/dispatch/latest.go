@@ -108,7 +108,7 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	why := round.Why(newest.own.Policy, []run.ID{newest.run.ID})
 	ends, at := store.Once(way.ops)
 	for i, by := range replaced {
-		replaced[i] = by.Overlapping(why, now, newest.def.Kept())
+		replaced[i] = by.Overlapping(why, false, now, newest.def.Kept())
 		op, err := replaced[i].Item(d.NewID())
 		if err != nil {
 			return all, false, err
@@ -199,7 +199,7 @@ func (d *Dispatcher) skipRest(w *wanting, asks string) error {
 				if by.Spared() || p.Forwarded() {
 					continue
 				}
-				by = by.Overlapping(why, at, w.def.Kept())
+				by = by.Overlapping(why, false, at, w.def.Kept())
 				op, err := by.Item(d.NewID())
 				if err != nil {
 					return err

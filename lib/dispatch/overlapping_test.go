@@ -79,7 +79,7 @@ func TestP2_a_run_skipped_for_overlap_is_no_decision_over_missed_fires(t *testin
 		return r.Start("w", now, time.Second).Succeed(now, run.Ref{}, "", run.Limits{Retention: 24 * time.Hour})
 	}
 	overlapped := func(r run.Run, now int64) run.Run {
-		return r.Overlapping(run.Why{Code: run.WhyOverlap, Gate: gate.Name("report"), Policy: "skip", InTheWay: []string{"report~0000000001"}}, now, 24*time.Hour)
+		return r.Overlapping(run.Why{Code: run.WhyOverlap, Gate: gate.Name("report"), Policy: "skip", InTheWay: []string{"report~0000000001"}}, false, now, 24*time.Hour)
 	}
 	for _, mode := range []job.CatchUpMode{job.CatchUpOne, job.CatchUpAll, job.CatchUpNone} {
 		for name, c := range map[string]struct {

@@ -141,7 +141,7 @@ func TestC1_WhoTellsOfMissedFires(t *testing.T) {
 		"their record":              {skipped, on, true},
 		"a part of another's":       {part, on, false},
 		"where nobody is named":     {skipped, others, false},
-		"one too many at its gate":  {run.Run{ID: blank.ID, State: run.Queued}.Overlapping(run.Why{Code: run.WhyOverlap}, 1, time.Hour), on, false},
+		"one too many at its gate":  {run.Run{ID: blank.ID, State: run.Queued}.Overlapping(run.Why{Code: run.WhyOverlap}, false, 1, time.Hour), on, false},
 		"a run that was given up":   {run.Run{ID: blank.ID, State: run.Dead, Count: 1}, on, false},
 		"a run that was called off": {run.Run{ID: blank.ID, State: run.Cancelled, Count: 1}, on, false},
 	} {

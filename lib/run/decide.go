@@ -465,9 +465,9 @@ func (r Run) Skip(s Stretch, now int64, retention time.Duration) (Run, ClaimVerd
 	return next.end(Skipped, now, s.Reason, Limits{Retention: retention}), Claimed
 }
 
-// Overlapping ends a run that is due, or waits in line, and was one too many by its job's policy. Only what has had no attempt, and was not opened by hand, may be
+// Overlapping ends a run that is due, or waits in line, and was one too many by its job's policy; waited tells whether any that why names did. Only what has had no attempt, and was not opened by hand, may be
 // ended so: see Spared.
-func (r Run) Overlapping(why Why, now int64, retention time.Duration) Run {
+func (r Run) Overlapping(why Why, waited bool, now int64, retention time.Duration) Run {
 	r.Why = why
 	reason := "other runs of the job were in progress"
 	switch {
@@ -483,6 +483,8 @@ func (r Run) Overlapping(why Why, now int64, retention time.Duration) Run {
 		reason = "a later run of the job waits in its place"
 	case job.OverlapPolicy(why.Policy).Displaces():
 		reason = laterCame
+	case waited:
+		reason += " or in line"
 	}
 	return r.end(Skipped, now, reason, Limits{Retention: retention})
 }

@@ -42,7 +42,7 @@ func TestP8_WhatIsDoneOverASkippedRun(t *testing.T) {
 	claimed.Version = 3
 	missed, _ := run.Run{ID: blank.ID, Tenant: "t"}.Skip(run.Stretch{Generation: 1, Through: 1000, Upto: 1000, Count: 1, Reason: "missed"}, 900, time.Hour)
 	missed.Version = 3
-	overlapped := claimed.Overlapping(why, 1000, time.Hour)
+	overlapped := claimed.Overlapping(why, false, 1000, time.Hour)
 	asked := claimed
 	asked.ID, asked.Trigger = run.RequestID("j", 1000, 7), run.ByRequest
 	if !missed.Missed() || overlapped.Missed() || claimed.Missed() {
@@ -54,7 +54,7 @@ func TestP8_WhatIsDoneOverASkippedRun(t *testing.T) {
 			of   string
 			r    run.Run
 			want bool
-		}{{"a missed fire", missed, replaces}, {"a fire skipped for overlap", overlapped, false}, {"a request skipped for overlap", asked.Overlapping(why, 1000, time.Hour), false}} {
+		}{{"a missed fire", missed, replaces}, {"a fire skipped for overlap", overlapped, false}, {"a request skipped for overlap", asked.Overlapping(why, false, 1000, time.Hour), false}} {
 			if got := deed(row.r); got != row.want {
 				t.Errorf("%s over %s: changes it is %t, want %t", name, row.of, got, row.want)
 			}
@@ -76,7 +76,7 @@ func TestWhoIsNeverSkipped(t *testing.T) {
 		"handed back":          {fresh.Start("w", 1000, time.Second).HandBack(1001, "stopped", "", run.Limits{}), true},
 		"its worker died":      {fresh.Start("w", 1000, time.Second).Crash(1001, "lease", run.Limits{MaxCrashes: 3}), true},
 		"waits for a retry":    {fresh.Start("w", 1000, time.Second).Fail(1001, run.Failure{NextAt: 2000}, run.Limits{MaxFailures: 3}), true},
-		"skipped, and retried": {fresh.Overlapping(why, 1000, time.Hour).Reopen(2, 0, "retried on request"), true},
+		"skipped, and retried": {fresh.Overlapping(why, false, 1000, time.Hour).Reopen(2, 0, "retried on request"), true},
 		"cancelled, retried":   {cancelled.Reopen(2, 0, "retried on request"), true},
 	} {
 		if got := row.r.Spared(); got != row.spared {
@@ -88,7 +88,7 @@ func TestWhoIsNeverSkipped(t *testing.T) {
 // A reopening takes back why a run was skipped, and where its job bounds runs it has a number of its own, which grows.
 func TestAReopeningIsToldFromWhatWasBefore(t *testing.T) {
 	r := run.Run{ID: run.FireID("j", 1000), Tenant: "t", Version: 4, State: run.Queued, Generation: 1}
-	r = r.Overlapping(run.Why{Code: run.WhyOverlap, Gate: "job:j", Policy: "skip", InTheWay: []string{"j~0000000rs"}}, 1000, time.Hour)
+	r = r.Overlapping(run.Why{Code: run.WhyOverlap, Gate: "job:j", Policy: "skip", InTheWay: []string{"j~0000000rs"}}, false, 1000, time.Hour)
 	if r.Reason == "" || r.Expires == 0 {
 		t.Errorf("a skipped run has the reason %q and is kept until %d", r.Reason, r.Expires)
 	}
@@ -116,7 +116,7 @@ func TestWhatWasInTheWayIsKeptShort(t *testing.T) {
 				for n := range run.MaxInTheWay {
 					why.InTheWay = append(why.InTheWay, run.RequestID(of, 1_800_000_000_000, uint64(n)).String())
 				}
-				r = r.Overlapping(why, 1_800_000_000_500, 24*time.Hour)
+				r = r.Overlapping(why, false, 1_800_000_000_500, 24*time.Hour)
 				op, err := r.Item(1)
 				if err != nil {
 					t.Fatal(err)

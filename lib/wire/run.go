@@ -158,6 +158,9 @@ func NewWhy(code, at, key, policy string, inTheWay []string, reason string) *Why
 	return w
 }
 
+// orInLine is what the reason of a run that was skipped ends in where some that waited were in its way.
+const orInLine = " or in line"
+
 // clause says it in words, such as "report~0mi4lf3k0 was in progress (overlap: skip)".
 func (w *Why) clause(reason string) string {
 	var runs string
@@ -194,8 +197,12 @@ func (w *Why) clause(reason string) string {
 		return fmt.Sprintf("%s %s in progress or in line, which was full (gate: %s)", runs, were, at)
 	case w.Code == "full":
 		return fmt.Sprintf("%s %s in progress or in line, which was full (overlap: %s)", runs, were, policy)
+	case strings.HasSuffix(reason, orInLine):
+		were += " in progress" + orInLine
+	default:
+		were += " in progress"
 	}
-	return fmt.Sprintf("%s %s in progress (%s: %s)", runs, were, w.Code, policy)
+	return fmt.Sprintf("%s %s (%s: %s)", runs, were, w.Code, policy)
 }
 
 // RunPage is a page of runs, newest nominal time first, or in the order that was asked for.

@@ -27,6 +27,7 @@ func TestWhyInWords(t *testing.T) {
 		{"overlap", "queue_one", []string{"a~1"}, "another run of the job waited already", "another run of the job waited already, and in its way was a~1 (overlap: queue_one)"},
 		{"overlap", "queue_latest", []string{"a~2"}, "a later run of the job waits in its place", "a~2 came later and took its place (overlap: queue_latest)"},
 		{"overlap", "replace", []string{"a~2"}, "a later run of the job takes its place", "a~2 came later and took its place (overlap: replace)"},
+		{"overlap", "skip", []string{"a~1", "a~2"}, "other runs of the job were in progress or in line", "a~1 and a~2 were in progress or in line (overlap: skip)"},
 		{"full", "queue", []string{"a~1"}, "", "a~1 was in progress or in line, which was full (overlap: queue)"},
 		{"full", "", []string{"a~1", "b~1"}, "", "a~1 and b~1 were in progress or in line, which was full (gate: job:a)"},
 		{"closed", "", nil, "", "the gate was closed, and nobody may wait there (gate: job:a)"},

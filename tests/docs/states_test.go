@@ -132,7 +132,7 @@ func edges() map[string]bool {
 			}
 			add(r, r.Start("w", 1, 1))
 			if !r.Spared() && r.State == run.Queued { // what is retrying has had an attempt
-				add(r, r.Overlapping(run.Why{Code: run.WhyOverlap}, 1, 1))
+				add(r, r.Overlapping(run.Why{Code: run.WhyOverlap}, false, 1, 1))
 			}
 			add(r, r.GiveUp(1, "", run.Limits{}))
 		}
