@@ -98,3 +98,38 @@ func TestP9_AKeyIsOfOnePolicy(t *testing.T) {
 		}
 	})
 }
+
+// A request that is repeated once its job takes no such policy any more gives the run that was accepted; another one is refused, and leaves its key free.
+func TestP9_AKeyStandsForItsRunThoughTheJobWasEdited(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		ask := func(key string, p job.OverlapPolicy, delay time.Duration) (run.Run, bool, error) {
+			req := own(p)
+			req.Key, req.Delay = key, &delay
+			return g.Trigger(t.Context(), "acme", "a", req)
+		}
+		strictly := func(d *job.Definition) { d.Overlap = job.Overlap{Policy: job.OverlapStrict} }
+		for _, c := range []struct {
+			own   job.OverlapPolicy
+			delay time.Duration
+		}{{"skip", 0}, {"queue", time.Hour}, {"strict", 0}} {
+			g.put("acme", "a", strictly)
+			key := "for " + string(c.own)
+			first, _, err := ask(key, c.own, c.delay)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.put("acme", "a", unbounded)
+			if again, repeated, err := ask(key, c.own, c.delay); err != nil || !repeated || again.ID != first.ID {
+				t.Errorf("%s again: %s, repeated %v, %v; want %s", c.own, again.ID, repeated, err, first.ID)
+			}
+			_, _, err = ask(key, "replace", c.delay)
+			refused(t, err, control.CodeKeyReused)
+			if _, _, err := ask("new "+key, c.own, c.delay); len(invalid.All(err)) != 1 {
+				t.Errorf("%s under a new key: %v", c.own, err)
+			}
+			if _, repeated, err := ask("new "+key, "allow", c.delay); err != nil || repeated {
+				t.Errorf("under the key that was refused: repeated %v, %v", repeated, err)
+			}
+		}
+	})
+}

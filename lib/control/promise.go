@@ -77,6 +77,7 @@ func (s *Service) bindKeys(ctx context.Context, tenant string, orders []*order) 
 			Expires: time.UnixMilli(max(o.now, o.Run.ID.Nominal)).Add(keepKey), Attempt: s.NewID()}
 		open = append(open, b)
 	}
+	open = s.recall(ctx, tenant, open)
 	for range maxRounds {
 		if open = s.reserve(ctx, open); len(open) == 0 {
 			return
@@ -87,6 +88,29 @@ func (s *Service) bindKeys(ctx context.Context, tenant string, orders []*order) 
 	for _, b := range open {
 		b.Err = &Refusal{Code: CodeBusy, Message: "the idempotency key is being used by many at once; try again", RetryAfter: time.Second}
 	}
+}
+
+// recall sees to the orders that their jobs do not take any more: such a one is the run that its key stands for already, or is refused. It gives the others.
+func (s *Service) recall(ctx context.Context, tenant string, all []*binding) (open []*binding) {
+	var unfit []*binding
+	for _, b := range all {
+		if b.unfit != nil {
+			unfit = append(unfit, b)
+		} else {
+			open = append(open, b)
+		}
+	}
+	dispatch.Parallel(unfit, fanOut, func(_ int, b *binding) {
+		items, err := s.Store.Get(ctx, b.op.Key)
+		if b.Err = err; err != nil {
+			return
+		}
+		b.standing = items[0]
+		if b.Err = s.adopt(ctx, tenant, b); b.Err == nil && !b.begun {
+			b.Err = b.unfit
+		}
+	})
+	return open
 }
 
 // reserve puts the promises, and gives the orders whose key has another one: of an earlier call, or of an order before it in this one.

@@ -81,6 +81,7 @@ type order struct {
 	stood  bool  // the run of a repeated request was there already
 	begun  bool  // something of it is durable
 	put    bool  // its run may be
+	unfit  error // its job takes no such run, unless it was promised before
 	*Answer
 }
 
@@ -125,10 +126,10 @@ func (s *Service) accept(ctx context.Context, tenant string, orders []*order) {
 
 // sought is a job that runs are asked for, and why it takes none.
 type sought struct {
-	name   string
-	newest bool // as it stands now: whether a run may bring a policy of its own is decided by it
-	job    job.Job
-	err    error
+	name string
+	own  []job.OwnOverlap // that runs are to bring
+	job  job.Job
+	err  error
 }
 
 // seek looks at each job once, however many runs of it are asked for.
@@ -141,7 +142,9 @@ func (s *Service) seek(ctx context.Context, tenant string, orders []*order) map[
 			w = &sought{name: o.asked.Job}
 			jobs[w.name], all = w, append(all, w)
 		}
-		w.newest = w.newest || !o.asked.Overlap.IsZero()
+		if !o.asked.Overlap.IsZero() {
+			w.own = append(w.own, o.asked.Overlap)
+		}
 	}
 	dispatch.Parallel(all, fanOut, func(_ int, w *sought) { w.err = s.takes(ctx, tenant, w) })
 	return jobs
@@ -153,11 +156,10 @@ func (s *Service) takes(ctx context.Context, tenant string, w *sought) (err erro
 		return err
 	}
 	// A remembered job will do to tell that it exists and whether its queue takes work; the run binds to it as it stands when
-	// it is claimed.
-	if w.newest {
+	// it is claimed. It will not do to refuse the policy that a run is to bring.
+	w.job, err = s.Dispatch.Book.Known(ctx, tenant, w.name, s.Now())
+	if err == nil && slices.ContainsFunc(w.own, func(own job.OwnOverlap) bool { return own.Fits(w.job.Def.Overlap) != nil }) {
 		w.job, err = s.Dispatch.Book.Job(ctx, tenant, w.name)
-	} else {
-		w.job, err = s.Dispatch.Book.Known(ctx, tenant, w.name, s.Now())
 	}
 	if err != nil {
 		return err
@@ -182,12 +184,11 @@ func (s *Service) acceptOne(ctx context.Context, tenant string, o *order, jobs m
 		return w.err
 	}
 	o.job = &w.job
-	own, err := o.asked.Overlap.Of(w.job.Def.Overlap)
-	if err != nil {
-		return err
+	if o.unfit = o.asked.Overlap.Fits(w.job.Def.Overlap); o.unfit != nil && o.asked.Key == "" {
+		return o.unfit
 	}
 	o.Run = run.Run{ID: run.RequestID(o.asked.Job, due, s.NewID()), Tenant: tenant, State: run.Scheduled, Trigger: run.ByRequest,
-		Priority: o.job.Def.Priority, Created: o.now, Trace: trace.From(ctx), Callees: o.asked.Callees, IgnorePause: o.asked.IgnorePause, Overlap: string(own)}
+		Priority: o.job.Def.Priority, Created: o.now, Trace: trace.From(ctx), Callees: o.asked.Callees, IgnorePause: o.asked.IgnorePause, Overlap: string(o.asked.Overlap.Kept())}
 	if len(o.asked.Payload) <= run.MaxInline {
 		o.Run.Payload.Inline = o.asked.Payload
 	}

@@ -72,21 +72,26 @@ func (o OwnOverlap) Check() error {
 // ownPolicies is what a request may bring.
 const ownPolicies = "allow, skip, queue, queue_one, queue_latest, cancel or replace, or strict of a job whose own policy that is"
 
-// Of gives the policy as a run of a job keeps it, "" for that of the job, and refuses one that no run of the job may bring. strict is of a line as a whole and not of one run, so a run
-// that brings it goes by its job. An error names the field overlap.
-func (o OwnOverlap) Of(job Overlap) (OverlapPolicy, error) {
+// Kept gives the policy as a run keeps it, "" for that of its job: strict is of a line as a whole and not of one run, so a run that brings it goes by its job.
+func (o OwnOverlap) Kept() OverlapPolicy {
+	if o.Policy == OverlapStrict {
+		return ""
+	}
+	return o.Policy
+}
+
+// Fits refuses a policy that no run of a job with that overlap may bring. An error names the field overlap.
+func (o OwnOverlap) Fits(job Overlap) error {
 	if err := o.Check(); err != nil {
-		return "", err
+		return err
 	}
 	switch {
 	case o.Policy == "" || o.Policy == OverlapAllow:
-		return o.Policy, nil
+		return nil
 	case job.IsZero():
-		return "", invalid.Field("overlap", string(o.Policy), "allow, or the field left out: the job has no overlap policy, so nobody counts which of its runs are in progress; give it one first, such as skip")
+		return invalid.Field("overlap", string(o.Policy), "allow, or the field left out: the job has no overlap policy, so nobody counts which of its runs are in progress; give it one first, such as skip")
 	case o.Policy == OverlapStrict && job.Policy != OverlapStrict:
-		return "", invalid.Field("overlap", string(o.Policy), "another policy: strict is of a whole line, and the job's own policy is "+string(job.Policy))
-	case o.Policy == OverlapStrict:
-		return "", nil
+		return invalid.Field("overlap", string(o.Policy), "another policy: strict is of a whole line, and the job's own policy is "+string(job.Policy))
 	}
-	return o.Policy, nil
+	return nil
 }

@@ -41,14 +41,15 @@ func TestOwnOverlap(t *testing.T) {
 		"strict, of a job that bounds nothing": {own: "strict", refused: "the job has no overlap policy"},
 		"none that there is":                   {own: "forbid", job: of("queue", 1, nil), refused: "allow, skip, queue, queue_one, queue_latest, cancel or replace"},
 	} {
-		kept, err := job.OwnOverlap{Policy: row.own}.Of(row.job)
+		own := job.OwnOverlap{Policy: row.own}
+		err := own.Fits(row.job)
 		if row.refused != "" {
 			if wrong := invalid.All(err); len(wrong) != 1 || wrong[0].Field != "overlap" || !strings.Contains(wrong[0].Got, string(row.own)) || !strings.Contains(wrong[0].Want, row.refused) {
 				t.Errorf("%s: %v, want %q", name, err, row.refused)
 			}
 			continue
 		}
-		if got := row.job.By(kept); err != nil || got != row.want {
+		if got := row.job.By(own.Kept()); err != nil || got != row.want {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, row.want)
 		}
 	}
