@@ -241,6 +241,7 @@ func (j *Judge) triggered(q *asking, a Answer, done bool) {
 		}
 		rs.byKey = q.Key
 	}
+	j.bringsWhatWasAsked(q, rs)
 	if given := rs.run.Payload; q.Given != nil && given.Blob == "" && !bytes.Equal(given.Inline, q.Given) {
 		j.violate("P1", "run %s of %s was asked for with %.80q, and has %.80q", rs.id(), q.Tenant, q.Given, given.Inline)
 	}

@@ -58,6 +58,17 @@ func (j *Judge) brings(rs *runState) {
 	}
 }
 
+// bringsWhatWasAsked: the run that an answer names goes by the policy of its request (G4). That of a strict job changes nothing, and is not kept.
+func (j *Judge) bringsWhatWasAsked(q *asking, rs *runState) {
+	want := q.Own
+	if want == string(job.OverlapStrict) {
+		want = ""
+	}
+	if rs.run.Overlap != want {
+		j.violate("G4", "run %s of %s was asked for with the policy %q, and goes by %q", rs.id(), q.Tenant, q.Own, rs.run.Overlap)
+	}
+}
+
 // passesBy: who brings allow has no entry at its job's own gate (G1).
 func (j *Judge) passesBy(rs *runState) {
 	if rs.run.Overlap == string(job.OverlapAllow) {

@@ -71,7 +71,8 @@ var ofAnswers = map[string]row{
 	"a key refused for the same": {func(p *plot) {
 		p.and(oracle.Request{Op: oracle.Trigger, Job: "asked", Key: "key", Body: `{"a":1}`}, oracle.Answer{Status: 409, Code: "idempotency_key_reused"})
 	}, "P9: key key of default was refused as used for another request, and had given run"},
-	"another job's run": {func(p *plot) { p.asks(oracle.Trigger, func(q *oracle.Request) { q.Job = "fails" }) }, "P12: a run of fails of default was asked for, and asked.* was given"},
+	"its policy is lost": {func(p *plot) { p.asks(oracle.Trigger, func(q *oracle.Request) { q.Own = "allow" }) }, "G4: run asked.* of default was asked for with the policy \"allow\", and goes by \"\""},
+	"another job's run":  {func(p *plot) { p.asks(oracle.Trigger, func(q *oracle.Request) { q.Job = "fails" }) }, "P12: a run of fails of default was asked for, and asked.* was given"},
 	"one run for two requests": {func(p *plot) {
 		_, i := p.answer(first, oracle.Trigger, func(q oracle.Request, _ oracle.Answer) bool { return q.Job == "fails" })
 		a := *p.life[i].answered
