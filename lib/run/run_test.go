@@ -38,15 +38,19 @@ func TestARunStaysWithinOneWriteUnit(t *testing.T) {
 		inline      int // bytes
 		attempts    int // that must still be told of at the end
 		message     int // bytes of the last error that must still be there
+		overlap     string
 	}{
-		"OrdinaryNames":            {"default", "billing.daily-report", 100, 5, 240},
-		"OrdinaryNamesFullPayload": {"default", "billing.daily-report", run.MaxInline, 5, 120},
-		"LongestNames":             {strings.Repeat("t", 128), strings.Repeat("j", 128), 100, 5, 120},
-		"LongestNamesFullPayload":  {strings.Repeat("t", 128), strings.Repeat("j", 128), run.MaxInline, 1, 40},
+		"OrdinaryNames":                     {"default", "billing.daily-report", 100, 5, 240, ""},
+		"OrdinaryNamesFullPayload":          {"default", "billing.daily-report", run.MaxInline, 5, 120, ""},
+		"LongestNames":                      {strings.Repeat("t", 128), strings.Repeat("j", 128), 100, 5, 120, ""},
+		"LongestNamesFullPayload":           {strings.Repeat("t", 128), strings.Repeat("j", 128), run.MaxInline, 1, 40, ""},
+		"OrdinaryNamesOwnPolicy":            {"default", "billing.daily-report", 100, 5, 240, "queue_latest"},
+		"OrdinaryNamesFullPayloadOwnPolicy": {"default", "billing.daily-report", run.MaxInline, 4, 120, "queue_latest"},
+		"LongestNamesOwnPolicy":             {strings.Repeat("t", 128), strings.Repeat("j", 128), 100, 4, 120, "queue_latest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := run.Run{ID: run.RequestID(row.job, now, math.MaxUint64), Tenant: row.tenant, State: run.Queued, Generation: now, Trigger: run.ByRequest,
-				Priority: queue.Normal, Epoch: 1 << 40, Created: now, Version: 1000, Payload: run.Ref{Inline: bytes.Repeat([]byte("p"), row.inline)}}
+				Priority: queue.Normal, Epoch: 1 << 40, Created: now, Version: 1000, Overlap: row.overlap, Payload: run.Ref{Inline: bytes.Repeat([]byte("p"), row.inline)}}
 			key := func(kind string) string {
 				return "b/2027-01-15/" + row.tenant + "/" + kind + "/3f/" + r.ID.String() + "~1000#" + strings.Repeat("h", 22)
 			}
