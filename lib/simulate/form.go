@@ -79,7 +79,9 @@ func (f *form) value(v *manifest.Value, into reflect.Value, at string, tag refle
 		}
 		return
 	case *job.OwnOverlap:
-		if v.Kind == manifest.Object {
+		if text := string(v.JSON()); text == "null" || text == `""` { // which would be taken for none
+			f.refuse(v, at, `got %s, want the name of a policy, such as "skip", or {policy: skip}`, text)
+		} else if v.Kind == manifest.Object {
 			f.value(v, reflect.ValueOf((*job.OwnOverlapForm)(own)).Elem(), at, "")
 		} else if err := own.UnmarshalJSON(v.JSON()); err != nil {
 			f.refuse(v, at, "%v", err)
