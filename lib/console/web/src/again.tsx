@@ -30,7 +30,8 @@ export function Again({ run }: { run: Run }) {
   const wrong = text !== '' && !isJSON(text)
   const paused = Boolean(job.data?.paused)
   const payload = wrong || !text ? '' : write(parse(text))
-  const change = trigger(name, { payload, ignorePause: paused && ignorePause })
+  const overlap = run.overlap === 'allow' || job.data?.overlap !== undefined ? run.overlap : undefined // of a job without one the server takes none but allow
+  const change = trigger(name, { payload, ignorePause: paused && ignorePause, overlap })
   const unread = given.error !== undefined && typed === undefined
   return (
     <Ask
@@ -41,6 +42,7 @@ export function Again({ run }: { run: Run }) {
         ) : (
           <>
             A new run of {name} is made now, by the job as it stands{job.data && job.data.status.generation !== run.generation && run.generation > 0 && <>, which was changed since this run</>}.
+            {overlap && ` It goes by the policy ${overlap} in place of its job’s, as this run did.`}
             {paused && !ignorePause && ' The job is paused: the run is held until the job is resumed.'}
           </>
         )
@@ -58,7 +60,7 @@ export function Again({ run }: { run: Run }) {
         )
       }}
       look={{ href: withQuery(to('runs'), { job: name }), text: 'runs of ' + name }}
-      terminal={{ command: belfry(['job', 'trigger', name], { payload, 'ignore-pause': paused && ignorePause }), change }}
+      terminal={{ command: belfry(['job', 'trigger', name], { payload, 'ignore-pause': paused && ignorePause, overlap }), change }}
     >
       {!gone && (
         <>

@@ -18,6 +18,7 @@ export interface Run {
   state: State
   nominal_time: string
   trigger: string
+  overlap?: string // the policy that its request brought, in place of its job's
   priority?: string
   attempt: number
   fence: number

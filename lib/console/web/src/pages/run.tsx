@@ -89,6 +89,7 @@ export function Run({ id }: { id: string }) {
             'a request'
           )}
         </Fact>
+        {run.overlap && <Fact name="Overlap">{run.overlap}, in place of its job’s</Fact>}
         {from && (
           <Fact name="Made from">
             <RunLink id={from} />
