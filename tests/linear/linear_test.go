@@ -237,6 +237,11 @@ func TestWhatBelfryMayAnswer(t *testing.T) {
 			s.ask("POST /v1/runs/r/retry", `{}`, aRunIs(200, "queued", 0, 0))
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 1, 3))
 		},
+		"skipped for others that waited, and retried": func(s *script) {
+			s.ask("POST /v1/jobs/a/runs", `{}`, aRunIs(202, "queued", 0, 0))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 0, 0, at9, `"reason":"other runs of the job were in progress or in line"`))
+			s.ask("POST /v1/runs/r/retry", `{}`, aRunIs(200, "queued", 0, 0))
+		},
 		"a fire that was claimed ahead, and taken back by an edit": func(s *script) {
 			for _, state := range []string{"scheduled", "queued", "waiting"} {
 				s.ask("GET /v1/runs/r", "", strings.Replace(aRunIs(200, state, 0, 0), "request", "schedule", 1))

@@ -209,7 +209,7 @@ func atGate(reason string) bool {
 func tooLate(reason string) bool { return strings.HasPrefix(reason, "it had not started by ") }
 
 // gateReasons are those of runs that were one too many at their job's gate, or at one that jobs share.
-var gateReasons = []string{"other runs of the job were in progress", "as many runs of the job waited as may wait", "another run of the job waited already", "a later run of the job waits in its place",
+var gateReasons = []string{"other runs of the job were in progress", "other runs of the job were in progress or in line", "as many runs of the job waited as may wait", "another run of the job waited already", "a later run of the job waits in its place",
 	"as many runs waited at the gate as may wait", "the gate was closed, and as many runs waited as may wait", "a later run of the job takes its place"}
 
 // retry opens what has ended.
