@@ -107,6 +107,20 @@ func start(t *testing.T, clone string) string {
 	return ready.Address
 }
 
+// TestOneTargetFindsCachedWhatAnotherHasTested: a result is found again only under the flags it was got with, so a target with flags of its own tests anew what
+// make test has just tested. The race detector has results of its own, and so have other modules.
+func TestOneTargetFindsCachedWhatAnotherHasTested(t *testing.T) {
+	makefile := read(t, "Makefile")
+	if strings.Count(makefile, "\t$(TESTED) ") < 3 {
+		t.Error("targets of make test do not go by TESTED")
+	}
+	for line := range strings.Lines(makefile) {
+		if strings.Contains(line, "$(GO) test $(SHORT)") && !strings.HasPrefix(line, "TESTED = ") && !strings.HasPrefix(line, "\tcd ") {
+			t.Errorf("%q has flags of its own: it goes by $(TESTED)", strings.TrimSpace(line))
+		}
+	}
+}
+
 func TestMakeTargetsOfThePagesExist(t *testing.T) {
 	makefile := read(t, "Makefile")
 	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
