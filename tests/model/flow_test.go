@@ -90,10 +90,10 @@ var (
 
 func TestW1_W2_W3_W4_W5_W13_TheModelOfAWorkflowKeepsThePromises(t *testing.T) {
 	needsSpin(t)
-	all := map[string][]string{"Join": flowJoin, "Diamond": flowDiamond, "Crash": flowCrash, "Cancel": flowCancel, "All": flowAll, "Once": flowOnce, "Late": flowLate, "Short": flowShort,
+	all := map[string][]string{"Diamond": flowDiamond, "Crash": flowCrash, "Cancel": flowCancel, "All": flowAll, "Once": flowOnce, "Late": flowLate, "Short": flowShort,
 		"Caught": flowCaught, "Both": flowBoth, "Handler": flowHandler, "Halts": flowHalts, "Asked": flowAsked}
 	if !testing.Short() {
-		all["Every"], all["Broad"], all["Stopped"], all["Checked"], all["Twice"], all["Hidden"] = flowEvery, flowBroad, flowStopped, flowChecked, flowTwice, flowHidden
+		all["Join"], all["Every"], all["Broad"], all["Stopped"], all["Checked"], all["Twice"], all["Hidden"] = flowJoin, flowEvery, flowBroad, flowStopped, flowChecked, flowTwice, flowHidden
 		all["Under"], all["Leads"], all["Falls"] = flowUnder, flowLeads, flowFalls
 	}
 	for name, bounds := range all {

@@ -24,9 +24,9 @@ var (
 
 func TestG1_G2_G3_TheModelOfALineThatStandsStillKeepsThePromises(t *testing.T) {
 	needsSpin(t)
-	all := map[string][]string{"Retry": strictRetry, "Open": strictOpen, "Both": strictBoth, "Edit": strictEdit, "Anew": strictAnew, "Pruned": strictPruned, "Hands": strictHands}
+	all := map[string][]string{"Retry": strictRetry, "Both": strictBoth, "Edit": strictEdit, "Anew": strictAnew, "Pruned": strictPruned, "Hands": strictHands}
 	if !testing.Short() {
-		all["All"], all["Faults"] = strictAll, strictFaults
+		all["Open"], all["All"], all["Faults"] = strictOpen, strictAll, strictFaults
 	}
 	for name, bounds := range all {
 		t.Run(name, func(t *testing.T) {
