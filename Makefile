@@ -66,7 +66,8 @@ test-deep: ## what looks further, before a release and each night: drawn seeds, 
 # the same. Six tests of a package at once, since they wait more than they work: cmd/belfry by itself takes 144 s that way on two processors, and 213 s with two at once, for
 # the same 80 s of the processor.
 SHORT := -short
-TESTED = $(GO) test $(SHORT) -vet=off -parallel 6 -timeout 30m
+TESTED = $(GO) test $(SHORT) -vet=off -parallel 6 -timeout $(HANGS)
+HANGS := 30m
 
 # What is listed with what it exports is compiled, and not linked.
 .PHONY: architecture
@@ -99,7 +100,7 @@ DEEPRACED := StoreIsAwayForHours|AStoreThatIsAwayForHours|AReaderNeverCostsALeas
 DEEPRACED := $(DEEPRACED)|AnHourIsAddedUp|CountsHoldUpNoFire|Fault50_ACrash|IsLetInBehindAnyNumberThatAreTooLate/1300|AShardReadsItsOwnCountsAlone|ALongMinuteIsSweptInParts/(alone|dies)|WhatComesLateIsFound/(one|pages|cut_before_the_last_page_of_three)
 test-race: ## packages that share memory, under the race detector
 	@if command -v "$$($(GO) env CC)" >/dev/null || .ci/system gcc libc6-dev; \
-	then set -x; CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 30m -skip '$(UNRACED)$(addprefix |,$(DEEPRACED))' $(RACED); \
+	then set -x; CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout $(HANGS) -skip '$(UNRACED)$(addprefix |,$(DEEPRACED))' $(RACED); \
 	else .ci/absent "a C compiler (make test-race)"; fi
 
 # spin is in Debian and Homebrew. -short takes out each rule, and leaves the widest bounds to make model.
@@ -109,6 +110,7 @@ test-model: ## the model of the protocol, by spin
 	else .ci/absent "spin (make test-model)"; fi
 
 .PHONY: deep-go deep-race deep-emulators deep-aws deep-console test-deep
+deep-go deep-race: HANGS := 3h
 deep-go: SHORT :=
 deep-race: RACED := ./lib/...
 deep-race: DEEPRACED :=
