@@ -2,10 +2,9 @@
 import { useMemo, useRef } from 'preact/hooks'
 import { get } from './api'
 import { Board, places, priorities, tell, type Piece, type Place } from './board'
-import { moved } from './chart'
-import { filter, query } from './router'
+import { query } from './router'
 import { span } from './time'
-import { Absent, asked, clamped, Distribution, Field, Figure, InTerminal, oneOf, say, still, useAsked, useMarker } from './tool'
+import { Absent, asked, Distribution, Field, Figure, InTerminal, Player, useAsked, usePlayer } from './tool'
 import { pending, Waiting } from './ui'
 
 interface Event {
@@ -40,7 +39,6 @@ const others = [
   { name: 'batch', label: 'A worker takes at once', usual: '1' },
   { name: 'seed', label: 'Seed', usual: '1' },
 ]
-const speeds = ['0.1', '0.25', '0.5', '1', '2', '5', '20', '100']
 
 /** time writes an instant of the play to the millisecond: events follow each other closely. */
 const time = (seconds: number): string => seconds.toFixed(3) + ' s'
@@ -111,71 +109,31 @@ const does = (e: Event): string =>
   `message ${e.message} (${e.priority}) ` +
   { sent: e.due === undefined ? 'is sent and ready' : `is sent, delayed until ${time(e.due)}`, ready: 'is ready', taken: `is taken by worker ${e.worker}` + (e.turn === e.priority ? '' : `, in a turn of ${e.turn}: none of that was ready`), ended: `has ended at worker ${e.worker}` }[e.event]
 
-/** Play is the board under its marker, which stands at an event. In the address it is how many have happened. */
+/** Play is the board as it is where the player stands. */
 function Play({ of }: { of: Answer }) {
   const { events } = of
-  const last = events.length - 1
-  const pace = oneOf('speed', speeds, '1')
-  const speed = Number(pace)
   const clock = useRef(0) // in seconds of the play
-  const next = (n: number) => {
+  const player = usePlayer(events.length, (n, speed) => {
     const here = events[n]?.at ?? 0
     const then = events[n + 1]?.at ?? here
     // A pause of more than a second is cut to that.
     clock.current = Math.max(clock.current < here || clock.current > then ? here : clock.current, then - speed) + 0.08 * speed
     const to = events.findLastIndex((e) => e.at <= clock.current)
     return Math.max(n, to)
-  }
-  const { at, playing, play, stop, drag } = useMarker(last, clamped('at', 0, events.length) - 1, (n) => filter({ at: n < 0 ? undefined : String(n + 1) }, true), next)
+  })
+  const { at } = player
   const stands = useMemo(() => standing(events, at + 1), [events, at])
   const one = events[at]
   const told = one ? `at ${time(one.at)}: ${does(one)}. ${tell(stands.sum)}, ${stands.ended.toLocaleString('en')} ended` : ''
   const table = useMemo(() => <Messages events={events} />, [events])
-  const placed = (value: number) => events.findLastIndex((e) => e.at <= value)
+  const times = useMemo(() => ({ of: events.map((e) => e.at), end: of.lasts }), [of])
   return (
     <section class="played" aria-labelledby="played">
-      <header class="bar">
-        <h2 id="played">The queue, event by event</h2>
-        <button type="button" class="act" onClick={play}>
-          {playing ? 'Pause' : 'Play'}
-        </button>
-        <button type="button" class="act" disabled={at < 0} onClick={() => stop(at - 1)}>
-          Step back
-        </button>
-        <button type="button" class="act" disabled={at >= last} onClick={() => stop(at + 1)}>
-          Step
-        </button>
-        <label class="speed">
-          <span>Speed</span>{' '}
-          <select name="speed" value={pace} onChange={(event) => say('speed', event.currentTarget.value, '1')}>
-            {speeds.map((s) => (
-              <option key={s} value={s}>
-                {s} ×
-              </option>
-            ))}
-          </select>
-        </label>
-        <span class="fine">
-          event {at + 1} of {events.length.toLocaleString('en')}, {time(of.lasts)} in all
-        </span>
-      </header>
-      <input type="range" class="seek" aria-label="Time" min="0" max={of.lasts} step="any" value={one?.at ?? 0} aria-valuetext={told || 'nothing has happened yet'}
-        onInput={(event) => drag(placed(Number(event.currentTarget.value)))} onChange={(event) => stop(placed(Number(event.currentTarget.value)))}
-        onKeyDown={(event) => {
-          const up = { ArrowUp: 1, ArrowDown: -1 }[event.key]
-          const to = event.key === 'ArrowLeft' && at <= 0 ? -1 : up ? Math.max(-1, Math.min(last, at + up)) : at < 0 && event.key === 'ArrowRight' ? 0 : moved(event, at, last + 1)
-          if (to === undefined) return
-          stop(to)
-          event.preventDefault()
-        }}
-      />
-      <p class="fine instant" aria-live={playing ? 'off' : 'polite'}>
-        {told || 'Play, step, or choose an instant.'}
-      </p>
-      <Figure title="Where each message stands" about="A number is that of a message." table={table}>
-        <Board pieces={stands.pieces} counts={stands.counts} of="numbers" />
-      </Figure>
-      {still() && <p class="fine">Your system asks for less motion: it plays in twelve steps, one a second.</p>}
+      <Player of={player} title={<h2 id="played">The queue, event by event</h2>} words={told} times={times} lasts={time(of.lasts)}>
+        <Figure title="Where each message stands" about="A number is that of a message." table={table}>
+          <Board pieces={stands.pieces} counts={stands.counts} of="numbers" />
+        </Figure>
+      </Player>
     </section>
   )
 }

@@ -1,10 +1,9 @@
 // The way of one run, as the server's own simulation has it: from its timer through the queue to workers and back, until it has succeeded or is a dead letter.
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { post } from './api'
-import { moved } from './chart'
 import { filter } from './router'
 import { length, span } from './time'
-import { Absent, asked, Field, say, still, useAsked, useMarker } from './tool'
+import { Absent, asked, Field, Player, still, useAsked, usePlayer } from './tool'
 import { Line, pending, Waiting } from './ui'
 import { layouts, Picture, stands } from './wayframe'
 
@@ -42,7 +41,6 @@ const ends = {
   dies_once: 'The worker dies in one',
 }
 type End = keyof typeof ends
-const speeds = ['0.25', '0.5', '1', '2', '5', '20']
 const begin = Date.parse('2026-01-05T00:00:00Z')
 
 /** scenarioOf is one job that fires once, with this policy. A timeout is 1 s or more, and 30 s where it is not said. */
@@ -147,71 +145,21 @@ function sentence(run: Run, i: number): string {
 function Play({ run }: { run: Run }) {
   const { events } = run
   const last = events.length - 1
-  const speed = Number(asked('speed', '1')) || 1
   const times = useMemo(() => events.map((e) => ms(run, e.at)), [run])
   const gap = (i: number) => (times[i + 1] ?? 0) - (times[i] ?? 0)
   // A place is an event, and the share of the time from it to the next. What lasts longer plays longer, but not in proportion.
-  const next = (p: number) => {
+  const next = (p: number, speed: number) => {
     const i = Math.floor(p)
     return p + (80 * speed) / (450 + 350 * Math.log10(1 + Math.max(0, i < 0 ? 0 : gap(i)) / 1000))
   }
-  const mark = (p: number) => filter({ at: p < 0 ? undefined : String(Math.round((p + 1) * 100) / 100) }, true)
-  const said = Number(asked('at', '0'))
-  const rest = Math.max(-1, said > 0 ? said - 1 : -1)
-  const { at, playing, play, stop, drag } = useMarker(last, rest, mark, next)
-  const i = at < 0 ? -1 : Math.floor(at)
+  const player = usePlayer(events.length, next, 100)
+  const { at, now: i, playing, stop } = player
   const clock = i < 0 ? 0 : (times[i] ?? 0) + (at - i) * (i < last ? gap(i) : 0)
   const sentences = useMemo(() => events.map((_, k) => sentence(run, k)), [run])
   const places = useMemo(() => stands(events), [run])
   const told = i < 0 ? '' : at === i ? `${span(clock)} after it was due: ${sentences[i]}` : `${span(clock)} after it was due. At ${span(times[i] ?? 0)}: ${sentences[i]}`
   return (
-    <>
-      <div class="bar">
-        <button type="button" class="act" onClick={play}>
-          {playing ? 'Pause' : 'Play'}
-        </button>
-        <button type="button" class="act" disabled={at < 0} onClick={() => stop(Math.ceil(at) - 1)}>
-          Step back
-        </button>
-        <button type="button" class="act" disabled={i >= last} onClick={() => stop(i + 1)}>
-          Step
-        </button>
-        <label class="speed">
-          <span>Speed</span>{' '}
-          <select name="speed" value={asked('speed', '1')} onChange={(event) => say('speed', event.currentTarget.value, '1')}>
-            {[...new Set([...speeds, asked('speed', '1')])].map((s) => (
-              <option key={s} value={s}>
-                {s} ×
-              </option>
-            ))}
-          </select>
-        </label>
-        <span class="fine">
-          event {i + 1} of {events.length}, {span(times[last] ?? 0)} in all
-        </span>
-      </div>
-      <input
-        type="range"
-        class="seek"
-        aria-label="Time"
-        min="-1"
-        max={last}
-        step="any"
-        value={at}
-        aria-valuetext={told || 'nothing has happened yet'}
-        onInput={(event) => drag(Number(event.currentTarget.value))}
-        onChange={(event) => stop(Number(event.currentTarget.value))}
-        onKeyDown={(event) => {
-          const up = { ArrowUp: 1, ArrowDown: -1 }[event.key]
-          const to = event.key === 'Home' || (event.key === 'ArrowLeft' && at <= 0) ? -1 : up ? Math.max(-1, Math.min(last, i + up)) : at < 0 && event.key === 'ArrowRight' ? 0 : moved(event, event.key === 'ArrowLeft' ? Math.ceil(at) : i, last + 1)
-          if (to === undefined) return
-          stop(to)
-          event.preventDefault()
-        }}
-      />
-      <p class="fine instant" aria-live={playing ? 'off' : 'polite'}>
-        {told || 'Play, step, or choose an instant.'}
-      </p>
+    <Player of={player} words={told} lasts={span(times[last] ?? 0)}>
       <div class="way">
         <div class="maps" aria-hidden="true">
           {layouts.map((layout) => (
@@ -220,8 +168,7 @@ function Play({ run }: { run: Run }) {
         </div>
         <Events run={run} times={times} sentences={sentences} now={i} choose={stop} />
       </div>
-      {still() && <p class="fine">Your system asks for less motion: it plays in twelve steps, one a second.</p>}
-    </>
+    </Player>
   )
 }
 

@@ -100,9 +100,9 @@ test('made-up load plays, steps and goes by the keyboard, and stands in the addr
   await page.getByRole('button', { name: 'Step back' }).click()
   assert.equal(await happened(), second)
   await slider.focus()
-  for (const [key, at] of [['Home', 1], ['ArrowRight', 2], ['ArrowUp', 3], ['PageUp', 0], ['ArrowLeft', 0], ['PageDown', 0], ['End', api.events.length], ['ArrowLeft', api.events.length - 1]]) {
+  for (const [key, at] of [['Home', 0], ['ArrowRight', 1], ['ArrowRight', 2], ['ArrowUp', 3], ['PageUp', 1], ['ArrowLeft', 0], ['PageDown'], ['End', api.events.length], ['ArrowLeft', api.events.length - 1]]) {
     await page.keyboard.press(key)
-    if (at) assert.equal(await happened(), at, key)
+    if (at !== undefined) assert.equal(await happened(), at, key)
   }
   assert.match(await slider.getAttribute('aria-valuetext'), new RegExp(`^at ${seconds(api.events.at(-2).at)}: `))
   await page.keyboard.press('End')

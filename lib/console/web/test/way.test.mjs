@@ -139,6 +139,22 @@ test('a way plays, steps and goes by the keyboard, and stands in the address', a
   await done(v)
 })
 
+test('an odd address leads to a place of the way that there is, and to a speed of the list', async () => {
+  for (const [place, happened] of [['1.5', 1], ['-7', 0], ['soon', 0], ['1e9', Infinity]]) {
+    const v = await Visit.to(at({ at: place, speed: '-3' }))
+    const { page } = v
+    await ready(page)
+    const all = (await printed(page)).events.length
+    const says = async () => Number(/event (\d+) of/.exec(await page.locator('.played .bar').textContent())[1])
+    assert.equal(await says(), Math.min(happened, all), place)
+    assert.equal(await page.getByRole('combobox', { name: 'Speed' }).inputValue(), '1')
+    const from = happened < all ? happened : 0 // at its end it plays from the beginning
+    await page.getByRole('button', { name: 'Play' }).click()
+    await page.waitForFunction((n) => Number(/event (\d+) of/.exec(document.querySelector('.played .bar').textContent)[1]) > n, from + 1)
+    await v.end()
+  }
+})
+
 test('a way of a hundred attempts has them all; a newer question ends the older one; what is wrong is told', async () => {
   const v = await Visit.to(undefined)
   const { page } = v
