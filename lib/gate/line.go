@@ -150,7 +150,7 @@ func (r *Round) Leave(gone run.Run) (left, doubtful bool) {
 	if at < 0 || r.gate.Entries[at].since(gone) < 0 {
 		return false, false
 	}
-	if e := r.gate.Entries[at]; e.Strict != 0 && e.since(gone) == 0 && (!gone.State.Ended() || gone.State.Bad() || e.Kept && gone.RanOut()) {
+	if e := r.gate.Entries[at]; e.Strict != 0 && e.since(gone) == 0 && (!gone.State.Ended() || e.blocks(gone)) {
 		return false, true
 	}
 	r.remove(at)

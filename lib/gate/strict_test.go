@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 )
 
@@ -35,6 +36,29 @@ func TestG3_TidyingLeavesWhoHoldsUpTheLine(t *testing.T) {
 	round.Shed(standing)
 	if left := round.Gate(); len(left.Entries) != 24-len(standing)+1 {
 		t.Errorf("%d entries are left, of 24, %d of which have ended and one of these badly", len(left.Entries), len(standing))
+	}
+}
+
+// Of whoever tells of its end, only one that holds up the line keeps its place until its record is read, and one that tells of none.
+func TestG3_WhoLeavesWhenItTellsOfItsEnd(t *testing.T) {
+	gaveWay := in(run.Unknown, fire(0))
+	gaveWay.Why.Policy = string(job.OverlapReplace)
+	for name, row := range map[string]struct {
+		gone           run.Run
+		left, doubtful bool
+	}{
+		"it succeeded":                 {in(run.Succeeded, fire(0)), true, false},
+		"it was cancelled":             {in(run.Cancelled, fire(0)), true, false},
+		"it died":                      {in(run.Dead, fire(0)), false, true},
+		"it was ended for a later run": {gaveWay, true, false},
+		"it says nothing of an end":    {in(run.Running, fire(0)), false, true},
+		"it is opened again":           {opened(in(run.Dead, fire(0)), 5), true, false},
+		"another run is at the gate":   {in(run.Succeeded, fire(1)), false, false},
+	} {
+		round := strictly(fire(0)).Begin()
+		if left, doubtful := round.Leave(row.gone); left != row.left || doubtful != row.doubtful {
+			t.Errorf("%s: it left: %v, the gate doubts it: %v", name, left, doubtful)
+		}
 	}
 }
 
