@@ -127,14 +127,14 @@ func (d *Dispatcher) GoOn(ctx context.Context, at gate.ID, of run.ID, by, reason
 		if of != (run.ID{}) && round.IsInProgress(of) { // whoever let the line go on behind it before has meant an earlier end
 			return ErrInProgress
 		}
-		switch went := of != (run.ID{}) && slices.Contains(round.Gate().LetGo.Runs, of.String()); {
-		case went && !slices.ContainsFunc(let, func(r run.Run) bool { return r.ID == of }): // the answer to an earlier one was lost
+		named := of == run.ID{} || slices.ContainsFunc(let, func(r run.Run) bool { return r.ID == of })
+		switch {
+		case !named && slices.Contains(round.Gate().LetGo.Runs, of.String()): // the answer to an earlier one was lost
 			let = nil
 			return nil
 		case len(let) == 0:
 			return ErrNotStanding
-		}
-		if of != (run.ID{}) && !slices.ContainsFunc(let, func(r run.Run) bool { return r.ID == of }) {
+		case !named:
 			return ErrNotBlocking
 		}
 		now, err := d.Clock()
