@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/bench"
-	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
 
 // benchFlags are those of all benchmarks.
@@ -76,20 +75,7 @@ func measure[T any](c *cli, ctx context.Context, b benchFlags, run func(context.
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return report, exiting(exitInterrupted, errors.New("interrupted; what was written is removed"))
 	}
-	return report, ofFlags(err)
-}
-
-// ofFlags makes a mistake in the command line of what is wrong with the settings of a benchmark, which are named as its flags.
-func ofFlags(err error) error {
-	wrong := invalid.All(err)
-	if len(wrong) == 0 {
-		return err
-	}
-	named := make([]error, len(wrong))
-	for i, e := range wrong {
-		named[i] = &invalid.Error{Field: "--" + e.Field, Got: e.Got, Want: e.Want}
-	}
-	return asUsage(errors.Join(named...))
+	return report, ofFlags(err, flagOf)
 }
 
 // profile begins the profiles that are wanted, and gives what ends them.

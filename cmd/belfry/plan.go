@@ -204,6 +204,19 @@ func (p *planning) make(cmd *cobra.Command) (*plan.Plan, error) {
 	return plan.Make(p.load, tariff, cost.Counted(), plan.Adapter{Writes: dynamo.Parallel}), nil
 }
 
+// ofFlags makes a mistake in the command line of what is wrong with fields, by the names of their flags. Another error stays as it is.
+func ofFlags(err error, flag func(field string) string) error {
+	wrong := invalid.All(err)
+	if len(wrong) == 0 {
+		return err
+	}
+	named := make([]error, len(wrong))
+	for i, e := range wrong {
+		named[i] = &invalid.Error{Field: "--" + flag(e.Field), Got: e.Got, Want: e.Want}
+	}
+	return asUsage(errors.Join(named...))
+}
+
 // asUsage makes a mistake in the command line of what is wrong with flags, a line each.
 func asUsage(err error) error {
 	var lines []string

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/plan"
 	"github.com/belfry-scheduler/belfry/lib/plan/ordering"
 	"github.com/belfry-scheduler/belfry/lib/queue"
@@ -51,14 +50,8 @@ ready, the highest that had something went.`,
 			}
 			q.Service.Mean, q.Service.P99, q.Delay = schedule.Duration(mean), schedule.Duration(p99), schedule.Duration(delay)
 			made, err := ordering.Play(cmd.Context(), q)
-			if wrong := invalid.All(err); len(wrong) > 0 {
-				for _, e := range wrong {
-					e.Field = "--" + strings.ReplaceAll(e.Field, "_", "-")
-				}
-				return asUsage(err)
-			}
 			if err != nil {
-				return err
+				return ofFlags(err, flagOf)
 			}
 			if c.structured() {
 				return c.print(made)

@@ -3,12 +3,10 @@ package main
 import (
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/plan"
 	"github.com/belfry-scheduler/belfry/lib/plan/chart"
 	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
@@ -49,14 +47,8 @@ Where each priority has functions of its own, as on AWS, simulate each by itself
 				q.Warm = new(schedule.Duration(warm))
 			}
 			result, err := queueing.Simulate(cmd.Context(), q, queueing.Most)
-			if wrong := invalid.All(err); len(wrong) > 0 {
-				for _, e := range wrong {
-					e.Field = "--" + strings.ReplaceAll(e.Field, "_", "-")
-				}
-				return asUsage(err)
-			}
 			if err != nil {
-				return err
+				return ofFlags(err, flagOf)
 			}
 			if svg != "" {
 				if err := os.WriteFile(svg, []byte(queueChart(result).SVG()), 0o644); err != nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/plan"
 	"github.com/belfry-scheduler/belfry/lib/plan/retrying"
@@ -34,14 +33,10 @@ clients that fail together come back within a tenth of a second. Waits are drawn
 			}
 			q.Retry.Initial, q.Retry.Max, q.Takes = schedule.Duration(initial), schedule.Duration(longest), schedule.Duration(takes)
 			made, err := retrying.Service{}.Retry(cmd.Context(), q)
-			if wrong := invalid.All(err); len(wrong) > 0 {
-				for _, e := range wrong {
-					e.Field = "--" + strings.Replace(strings.TrimPrefix(e.Field, "retry."), "max_attempts", "attempts", 1)
-				}
-				return asUsage(err)
-			}
 			if err != nil {
-				return err
+				return ofFlags(err, func(field string) string {
+					return strings.Replace(strings.TrimPrefix(field, "retry."), "max_attempts", "attempts", 1)
+				})
 			}
 			if c.structured() {
 				return c.print(made)
