@@ -357,9 +357,10 @@ func (s Standing) whyInLine() Waiting {
 	case l.Behind > 1:
 		text = fmt.Sprintf("%d runs are before it in line at the gate %s", l.Behind, name)
 	}
-	who := "the runs in its way"
+	code, who := WaitGate, "the runs in its way"
 	switch n := len(l.InTheWay); {
 	case len(l.Blocked) > 0:
+		code = WaitBlocked
 		b := l.Blocked[0]
 		var how string
 		how, who = b.toGoOn(l.Gate)
@@ -398,10 +399,6 @@ func (s Standing) whyInLine() Waiting {
 		if reason := s.Run.Releasing.Reason; reason != "" {
 			text += " (" + reason + ")"
 		}
-	}
-	code := WaitGate
-	if len(l.Blocked) > 0 {
-		code = WaitBlocked
 	}
 	return Waiting{Code: code, Text: text + ".", Who: who, Line: l}
 }
