@@ -18,10 +18,15 @@ func (a hidden) before(b hidden) bool {
 
 // hide keeps a message until an instant.
 func (q *Queue) hide(m *message, at time.Duration) {
+	away := q.away(m)
+	behind := away.last
 	if m.taken {
 		q.lanes[m.rank].taken++
+		for behind != 0 && q.messages.at(behind).since > m.since { // one that is taken back stands where it stood
+			behind = q.messages.at(behind).prev
+		}
 	}
-	q.away(m).add(&q.messages, m)
+	away.add(&q.messages, m, behind)
 	q.hidden = append(q.hidden, hidden{at: at, seq: m.seq, ref: m.self})
 	q.up(len(q.hidden) - 1)
 }

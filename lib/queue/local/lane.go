@@ -18,21 +18,27 @@ type line struct {
 	before, then *line
 }
 
-// chain is messages in the order in which they came to it.
+// chain is messages in an order.
 type chain struct {
 	first, last ref
 	held        int
 }
 
-func (c *chain) add(all *slab[message], m *message) {
+// add puts a message behind one of the chain, 0 for the front.
+func (c *chain) add(all *slab[message], m *message, behind ref) {
 	c.held++
-	m.prev, m.next = c.last, 0
-	if c.last == 0 {
-		c.first = m.self
+	m.prev = behind
+	if behind == 0 {
+		m.next, c.first = c.first, m.self
 	} else {
-		all.at(c.last).next = m.self
+		b := all.at(behind)
+		m.next, b.next = b.next, m.self
 	}
-	c.last = m.self
+	if m.next == 0 {
+		c.last = m.self
+	} else {
+		all.at(m.next).prev = m.self
+	}
 }
 
 // remove takes a message out, wherever it stands.
@@ -68,7 +74,7 @@ func (l *lane) push(all *slab[message], m *message) {
 			g.before.then, g.then.before = g, g
 		}
 	}
-	g.add(all, m)
+	g.add(all, m, g.last)
 }
 
 // remove takes a ready message out, wherever in the line it stands.

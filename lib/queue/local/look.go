@@ -48,21 +48,30 @@ func (q *Queue) Look(ctx context.Context, group string, most int) (queue.Look, e
 		if delayed.held > looked {
 			look.SortedOf = looked
 		}
-		for r := ready.first; r != 0 && len(look.Ready[rank]) < most; r = q.messages.at(r).next {
-			look.Ready[rank] = append(look.Ready[rank], q.shown(q.messages.at(r)))
-		}
-		look.Delayed[rank] = q.foremost(delayed, most, func(m *message) time.Duration { return q.hidden[m.index].at })
-		look.Taken[rank] = q.foremost(taken, most, func(m *message) time.Duration { return m.since })
+		look.Ready[rank] = q.first(ready, most)
+		look.Delayed[rank] = q.foremost(delayed, most)
+		look.Taken[rank] = q.first(taken, most)
 	}
 	return look, nil
 }
 
-// foremost shows the first of those in a chain, by an instant and then as they were sent.
-func (q *Queue) foremost(c chain, most int, by func(*message) time.Duration) []queue.Held {
+// first shows the first of those in a chain, in its order.
+func (q *Queue) first(c chain, most int) []queue.Held {
+	shown := make([]queue.Held, 0, min(c.held, most))
+	for r := c.first; r != 0 && len(shown) < most; {
+		m := q.messages.at(r)
+		shown = append(shown, q.shown(m))
+		r = m.next
+	}
+	return shown
+}
+
+// foremost shows the first of those in a chain of delayed ones, by when they can be taken and then as they were sent.
+func (q *Queue) foremost(c chain, most int) []queue.Held {
 	all := make([]hidden, 0, min(c.held, looked))
 	for r := c.first; r != 0 && len(all) < looked; {
 		m := q.messages.at(r)
-		all = append(all, hidden{at: by(m), seq: m.seq, ref: r})
+		all = append(all, q.hidden[m.index])
 		r = m.next
 	}
 	slices.SortFunc(all, func(a, b hidden) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq)) })

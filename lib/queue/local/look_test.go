@@ -112,6 +112,16 @@ func TestTakenMessagesAreShownAsTheyWereTaken(t *testing.T) {
 	if got := bodies(l.Taken[1]); !slices.Equal(got, []string{"0", "1"}) || !l.Taken[1][0].Back.Equal(now.Add(2*time.Hour)) {
 		t.Errorf("taken first are %q: %+v", got, l.Taken[1])
 	}
+	// One that is taken back after its visibility has ended stands where it stood.
+	if _, err := q.Extend(t.Context(), 0, first); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Extend(t.Context(), 2*time.Hour, first); err != nil {
+		t.Fatal(err)
+	}
+	if got := bodies(look(t, q, "ours", 2).Taken[1]); !slices.Equal(got, []string{"0", "1"}) {
+		t.Errorf("after one was taken back, taken first are %q", got)
+	}
 	// Extended, it comes back when that is over, after all others.
 	now = now.Add(time.Hour)
 	if d := look(t, q, "ours", 1).Depth[queue.Normal]; d != (queue.Depth{Ready: many - 1, Taken: 1}) {

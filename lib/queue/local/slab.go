@@ -96,8 +96,8 @@ type names struct {
 type named struct {
 	name    string
 	held    int
-	delayed [3]chain // by rank of priority
-	taken   [3]chain
+	delayed [3]chain // by rank of priority, as they were sent
+	taken   [3]chain // as they were taken
 }
 
 // away is where a hidden message stands among those of its group.
