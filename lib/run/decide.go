@@ -490,8 +490,10 @@ func (r Run) Overlapping(why Why, waited bool, now int64, retention time.Duratio
 }
 
 // Spared tells whether no gate skips the run: it has had an attempt, or somebody asked for it to be opened again, which left a reason. That of a
-// missed fire is another one.
-func (r Run) Spared() bool { return r.Attempt > 0 || r.Reason != "" && r.Reason != CaughtUp }
+// missed fire is another one, whether it is made up for or was dropped.
+func (r Run) Spared() bool {
+	return r.Attempt > 0 || r.Reason != "" && r.Reason != CaughtUp && !r.Missed()
+}
 
 // laterCame is the reason of a run that has given way to a later one of its job.
 const laterCame = "a later run of the job takes its place"

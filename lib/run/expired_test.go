@@ -47,6 +47,11 @@ func TestStartBy(t *testing.T) {
 	if byHand, _ := again.Claim(run.Claim{Generation: 3, Trigger: run.BySchedule, Now: due + 6000}); byHand.StartBy != again.StartBy {
 		t.Errorf("opened by hand, and after an edit it is to start by %d", byHand.StartBy-due)
 	}
+	dropped, _ := blank.Skip(run.Stretch{Generation: 1, Through: due, Upto: due, Count: 1, Reason: "missed"}, due+90_000, time.Hour)
+	dropped.Version = 1
+	if anew, verdict := dropped.Claim(run.Claim{Generation: 2, Trigger: run.BySchedule, Now: due, Times: job.Times{Start: lasts, End: 2 * lasts}}); verdict != run.Claimed || anew.StartBy != due+lasts || anew.EndBy != due+2*lasts {
+		t.Errorf("a newer generation claims a fire that was dropped as missed, to start by %d and to end by %d", anew.StartBy-due, anew.EndBy-due)
+	}
 	if caught, _ := blank.Claim(run.Claim{Generation: 1, Trigger: run.BySchedule, Now: due + 90_000, Times: job.Times{Start: lasts}, NotBefore: due + 91_000, Reason: run.CaughtUp}); !caught.Expired(due + 90_000) {
 		t.Error("what makes up for a missed fire has more time than others")
 	}

@@ -67,10 +67,12 @@ func TestWhoIsNeverSkipped(t *testing.T) {
 	why := run.Why{Code: run.WhyOverlap, Gate: "job:j", Policy: "skip", InTheWay: []string{"j~0000000rs"}}
 	cancelled, _ := fresh.AskCancel(1000, "no longer needed", time.Hour)
 	late, _ := run.Run{ID: fresh.ID, Tenant: "t"}.Claim(run.Claim{Generation: 1, Trigger: run.BySchedule, Now: 9000, NotBefore: 9500, Reason: run.CaughtUp})
+	dropped, _ := run.Run{ID: fresh.ID, Tenant: "t"}.Skip(run.Stretch{Generation: 1, Through: 1000, Upto: 1000, Count: 1, Reason: "missed"}, 9000, time.Hour)
 	for name, row := range map[string]struct {
 		r      run.Run
 		spared bool
 	}{
+		"dropped as missed":    {dropped, false},
 		"claimed":              {fresh, false},
 		"makes up for a fire":  {late, false},
 		"handed back":          {fresh.Start("w", 1000, time.Second).HandBack(1001, "stopped", "", run.Limits{}), true},
