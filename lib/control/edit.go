@@ -192,10 +192,9 @@ func (s *Service) check(tenant string, def job.Definition) (*schedule.Schedule, 
 func (p *put) apply(j *job.Job) (bool, error) {
 	exists := j.Generation != 0 && !j.Deleted
 	def := p.def.WithoutCountedEnd()
-	def.Overlap = def.Overlap.Following(job.Overlap{}, 0)
+	def.Overlap = def.Overlap.Following(j.StrictSince(), 0)
 	if exists {
 		def = def.KeepCountedEnd(j.Def)
-		def.Overlap = def.Overlap.Following(j.Def.Overlap, 0)
 	}
 	if exists && j.Fault == "" && same(j.Def, def) {
 		p.change = Unchanged
@@ -493,11 +492,7 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 		j.Def = s.recounted(j.Def, time.UnixMilli(now))
 	}
 	j.Def = s.counted(j.Def, time.UnixMilli(now))
-	before := old.Def.Overlap
-	if old.Deleted {
-		before = job.Overlap{}
-	}
-	j.Def.Overlap = j.Def.Overlap.Following(before, j.Generation)
+	j.Def.Overlap = j.Def.Overlap.Following(old.StrictSince(), j.Generation)
 	j.Keyed, j.GatesBefore = old.Keyed || j.Def.Overlap.Key != "", gatesBefore(old, j)
 	ops := make([]store.Op, 0, 3)
 	if old.Generation != 0 {

@@ -402,10 +402,10 @@ func (g *Gate) count(round *gate.Round) {
 	if key != "" && round.LeaveUnsure() {
 		g.More = true
 	}
-	round.Settle(g.Job.Def.Overlap.StrictSince())
+	round.Settle(g.Job.StrictSince())
 	blocked := blockersOf(round.ID(), round.Blockers())
 	g.Blocked = append(g.Blocked, blocked[:min(len(blocked), MaxKeyGates-len(g.Blocked))]...)
-	if let := round.Gate().LetGo; let.Change.At > g.LetGo.Change.At && let.Strict == g.Job.Def.Overlap.StrictSince() {
+	if let := round.Gate().LetGo; let.Change.At > g.LetGo.Change.At && let.Strict == g.Job.StrictSince() {
 		g.LetGo = let
 	}
 	one := KeyGate{gate.ShownKey(key), round.Held() - len(blocked), round.Waiting()}

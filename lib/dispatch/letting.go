@@ -62,7 +62,7 @@ func (l *letting) read() error {
 			return l.job.Broken
 		}
 	}
-	l.round.Under(l.strict())
+	l.round.Under(l.job.StrictSince())
 	if l.round.Asks() || l.job.Def.Overlap.Policy.Displaces() {
 		l.round.Ranks()
 	}
@@ -148,14 +148,6 @@ func (l *letting) bars(by run.Run) bar {
 // gone tells whether nobody is let in any more, since the job whose own gate it is was deleted.
 func (l *letting) gone() bool { return !l.named() && (l.job.Generation == 0 || l.job.Deleted) }
 
-// strict is since when the job is whose own gate it is, 0 where it is not.
-func (l *letting) strict() int64 {
-	if l.named() || l.gone() {
-		return 0
-	}
-	return l.job.Def.Overlap.StrictSince()
-}
-
 // limit is how much may be in progress, in units, 0 for any number: as the job or the gate says now, whatever it said when a run was claimed.
 func (l *letting) limit() int {
 	if l.named() {
@@ -189,7 +181,7 @@ func (l *letting) leave(ctx context.Context) error {
 		}
 		before := l.round.Held()
 		l.round.Learn(standing)
-		l.round.Settle(l.strict())
+		l.round.Settle(l.job.StrictSince())
 		l.changed = l.changed || l.round.Held() != before
 	}
 	if len(l.round.Blockers()) > 0 {

@@ -46,14 +46,10 @@ func (d *Dispatcher) strictSince(ctx context.Context, tenant, name string) (int6
 	if err != nil {
 		return 0, fmt.Errorf("read job %s, behind whose runs a line may stand still: %w", name, err)
 	}
-	switch j := jobs[0]; {
-	case j.Broken != nil:
-		return 0, fmt.Errorf("%w: %w", errUnreadableJob, j.Broken)
-	case j.Generation == 0 || j.Deleted:
-		return 0, nil
-	default:
-		return j.Def.Overlap.StrictSince(), nil
+	if jobs[0].Broken != nil {
+		return 0, fmt.Errorf("%w: %w", errUnreadableJob, jobs[0].Broken)
 	}
+	return jobs[0].StrictSince(), nil
 }
 
 // KeepPlace has a run that is opened again keep its place at its job's own gate, where the line stands still behind it: it gives the run as it is to be opened, which says at which
@@ -63,7 +59,7 @@ func (d *Dispatcher) KeepPlace(ctx context.Context, was, next run.Run, j job.Job
 	if !was.State.Bad() && !was.RanOut() {
 		return next, nil, nil
 	}
-	strict := j.Def.Overlap.StrictSince()
+	strict := j.StrictSince()
 	if was.Generation > j.Generation { // the job was edited since it was read, and the run has started and ended by that
 		var err error
 		if strict, err = d.strictSince(ctx, was.Tenant, was.ID.Job); err != nil {

@@ -2,6 +2,7 @@ package job
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,14 +78,18 @@ func (o Overlap) StrictSince() int64 {
 	return o.Since
 }
 
-// Following gives the overlap as it stands in the definition of a generation that follows one: what was strict before has been so since then.
-func (o Overlap) Following(before Overlap, generation int64) Overlap {
-	switch o.Since = 0; {
-	case o.Policy != OverlapStrict:
-	case before.StrictSince() != 0:
-		o.Since = before.Since
-	default:
-		o.Since = generation
+// StrictSince is the generation with which the job came to be strict, 0 where it is not, or was deleted.
+func (j Job) StrictSince() int64 {
+	if j.Generation == 0 || j.Deleted {
+		return 0
+	}
+	return j.Def.Overlap.StrictSince()
+}
+
+// Following gives the overlap as it stands in the definition of a generation that follows a job that was strict since a generation, 0 for one that was not: it has been so since then.
+func (o Overlap) Following(since, generation int64) Overlap {
+	if o.Since = 0; o.Policy == OverlapStrict {
+		o.Since = cmp.Or(since, generation)
 	}
 	return o
 }
