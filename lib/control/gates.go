@@ -53,19 +53,11 @@ func (s *Service) lineOf(ctx context.Context, r run.Run) (Line, error) {
 // inProgress names the first few runs that hold places at a gate, and counts those of them that were asked to stop. blocking are those of them that have ended badly.
 func (s *Service) inProgress(ctx context.Context, g gate.Gate) (ids []string, stopping int, blocking []run.Run, err error) {
 	for round := g.Begin(); len(ids) < run.MaxInTheWay; {
-		var some []run.Run
-		for _, id := range round.Unsure(store.MaxKeys) {
-			some = append(some, run.Run{ID: id, Tenant: g.Tenant})
+		more, err := s.Dispatch.LookAt(ctx, round, s.Dispatch.PeekRuns)
+		if err != nil || !more {
+			return ids, stopping, blocking, err
 		}
-		if len(some) == 0 {
-			return ids, stopping, blocking, nil
-		}
-		standing, err := s.Dispatch.PeekRuns(ctx, some)
-		if err != nil {
-			return nil, 0, nil, fmt.Errorf("read the runs at gate %s: %w", g.ID(), err)
-		}
-		round.Learn(standing)
-		if err := s.Dispatch.Settle(round); err != nil {
+		if _, err := s.Dispatch.Settle(round); err != nil {
 			return nil, 0, nil, err
 		}
 		ids, stopping, blocking = nil, round.Stopping(), round.Blockers()

@@ -55,7 +55,7 @@ func (d *Dispatcher) displace(w *wanting, step *letting, skips int, now int64) (
 	round.Ranks()
 	ctx, cancel := d.brief()
 	defer cancel()
-	if err := d.lookAt(ctx, round); err != nil {
+	if err := d.lookAtAll(ctx, round); err != nil {
 		return way, err
 	}
 	lacking := round.Lacks(1, w.limit(round))
@@ -146,22 +146,35 @@ func (way *yielding) written(versions []uint64, at []int, err error) []given {
 	return way.given
 }
 
-// lookAt reads the runs of all entries that nobody has looked at.
-func (d *Dispatcher) lookAt(ctx context.Context, round *gate.Round) error {
+// LookAt reads runs of entries that nobody has looked at, as many as are read at once, and leaves out those that hold no place. read is ReadRuns, or PeekRuns for whoever only shows
+// the gate. more is false where all were looked at before.
+func (d *Dispatcher) LookAt(ctx context.Context, round *gate.Round, read func(context.Context, []run.Run) ([]run.Run, error)) (more bool, err error) {
+	var unsure []run.Run
+	for _, id := range round.Unsure(store.MaxKeys) {
+		unsure = append(unsure, run.Run{ID: id, Tenant: round.Tenant()})
+	}
+	if len(unsure) == 0 {
+		return false, nil
+	}
+	standing, err := read(ctx, unsure)
+	if err != nil {
+		return false, fmt.Errorf("read the runs at gate %s: %w", round.ID(), err)
+	}
+	round.Learn(standing)
+	return true, nil
+}
+
+// lookAtAll looks at all entries that nobody has looked at, and settles what they hold up.
+func (d *Dispatcher) lookAtAll(ctx context.Context, round *gate.Round) error {
 	for {
-		var unsure []run.Run
-		for _, id := range round.Unsure(store.MaxKeys) {
-			unsure = append(unsure, run.Run{ID: id, Tenant: round.Tenant()})
-		}
-		if len(unsure) == 0 {
-			_, err := d.settle(round)
+		more, err := d.LookAt(ctx, round, d.ReadRuns)
+		if err != nil {
 			return err
 		}
-		standing, err := d.ReadRuns(ctx, unsure)
-		if err != nil {
-			return fmt.Errorf("read the runs at gate %s: %w", round.ID(), err)
+		if !more {
+			_, err := d.Settle(round)
+			return err
 		}
-		round.Learn(standing)
 	}
 }
 

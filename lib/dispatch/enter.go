@@ -418,23 +418,18 @@ func (d *Dispatcher) admit(round *gate.Round, w *wanting) (gate.Verdict, error) 
 		if verdict != gate.Full {
 			return verdict, nil
 		}
-		var unsure []run.Run
-		for _, id := range round.Unsure(store.MaxKeys) {
-			unsure = append(unsure, run.Run{ID: id, Tenant: w.run.Tenant})
-		}
-		if len(unsure) == 0 {
-			if room, err := d.settle(round); err != nil || !room {
-				return verdict, err
-			}
-			continue
-		}
 		ctx, cancel := d.brief()
-		standing, err := d.ReadRuns(ctx, unsure)
+		more, err := d.LookAt(ctx, round, d.ReadRuns)
 		cancel()
 		if err != nil {
-			return 0, fmt.Errorf("read the runs at gate %s: %w", w.at, err)
+			return 0, err
 		}
-		round.Learn(standing)
+		if more {
+			continue
+		}
+		if room, err := d.Settle(round); err != nil || !room {
+			return verdict, err
+		}
 	}
 }
 

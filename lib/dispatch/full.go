@@ -64,7 +64,7 @@ func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met
 	ctx, cancel := d.brief()
 	defer cancel()
 	round := step.round
-	if err := d.lookAt(ctx, round); err != nil { // of a strict job, the run behind which its line stands still is named too
+	if err := d.lookAtAll(ctx, round); err != nil { // of a strict job, the run behind which its line stands still is named too
 		return skip, false, err
 	}
 	if err := step.learn(ctx, places); err != nil {

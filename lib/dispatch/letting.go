@@ -167,23 +167,15 @@ func (l *letting) leave(ctx context.Context) error {
 		l.changed = l.changed || went
 		l.calling.look = l.calling.look || doubtful
 	}
-	for l.calling.look {
-		var unsure []run.Run
-		for _, id := range l.round.Unsure(store.MaxKeys) {
-			unsure = append(unsure, run.Run{ID: id, Tenant: l.calling.at.Tenant})
+	before := l.round.Held()
+	for more := l.calling.look; more; {
+		var err error
+		if more, err = l.LookAt(ctx, l.round, l.ReadRuns); err != nil {
+			return err
 		}
-		if len(unsure) == 0 {
-			break
-		}
-		standing, err := l.ReadRuns(ctx, unsure)
-		if err != nil {
-			return fmt.Errorf("read the runs at gate %s: %w", l.calling.at, err)
-		}
-		before := l.round.Held()
-		l.round.Learn(standing)
-		l.round.Settle(l.job.StrictSince())
-		l.changed = l.changed || l.round.Held() != before
 	}
+	l.round.Settle(l.job.StrictSince())
+	l.changed = l.changed || l.round.Held() != before
 	if len(l.round.Blockers()) > 0 {
 		l.Metrics.GateBlocked.Inc(l.Metrics.Gate(l.calling.at.Series(), gate.OwnSeries(l.job.Def.Labels)))
 		l.gauge(l.round, l.job.Def.Labels) // nothing may be written

@@ -12,9 +12,9 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
-// settle leaves out of a gate the runs that ended badly and hold up nobody any more, as its job says now, whatever it said when a run was claimed. The job is read where there
+// Settle leaves out of a gate the runs that ended badly and hold up nobody any more, as its job says now, whatever it said when a run was claimed. The job is read where there
 // are any, behind the gate. It tells whether there was any. Of a job whose record is unreadable nobody can tell: its line stands still until it can be read.
-func (d *Dispatcher) settle(round *gate.Round) (changed bool, err error) {
+func (d *Dispatcher) Settle(round *gate.Round) (changed bool, err error) {
 	if len(round.Blockers()) == 0 {
 		return false, nil
 	}
@@ -29,12 +29,6 @@ func (d *Dispatcher) settle(round *gate.Round) (changed bool, err error) {
 	default:
 		return round.Settle(strict), nil
 	}
-}
-
-// Settle is settle for those who look at a gate.
-func (d *Dispatcher) Settle(round *gate.Round) error {
-	_, err := d.settle(round)
-	return err
 }
 
 // errUnreadableJob says of a job that its record is broken, or of a newer version of Belfry.
@@ -106,7 +100,7 @@ func (d *Dispatcher) standsStill(ctx context.Context, at gate.ID) (*gate.Round, 
 		return nil, err
 	}
 	round := g.Begin()
-	return round, d.lookAt(ctx, round)
+	return round, d.lookAtAll(ctx, round)
 }
 
 // GoOn lets the line of a job's own gate go on that stands still behind runs which ended badly, and gives these; where of is not the zero ID, only if that run is one of them.

@@ -438,7 +438,7 @@ func TestG3_StrictUnderAnUnreadableJob(t *testing.T) {
 	at := g.gate()
 	round := at.Begin()
 	round.Learn([]run.Run{g.stands(runs[0])})
-	if err := g.Settle(round); err != nil || len(round.Blockers()) != 1 {
+	if _, err := g.Settle(round); err != nil || len(round.Blockers()) != 1 {
 		t.Errorf("who shows the gate sees %v, %v", round.Blockers(), err)
 	}
 }
