@@ -178,7 +178,6 @@ func (l *letting) leave(ctx context.Context) error {
 	l.changed = l.changed || l.round.Held() != before
 	if len(l.round.Blockers()) > 0 {
 		l.Metrics.GateBlocked.Inc(l.Metrics.Gate(l.calling.at.Series(), gate.OwnSeries(l.job.Def.Labels)))
-		l.gauge(l.round, l.job.Def.Labels) // nothing may be written
 	}
 	if len(left) == 0 {
 		return nil

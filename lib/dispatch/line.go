@@ -203,6 +203,9 @@ func (d *Dispatcher) callIn(c *calling, whole bool) error {
 		step := &letting{Dispatcher: d, calling: c, whole: whole, far: far}
 		err := step.read()
 		if err == nil && step.idle() {
+			if len(step.round.Blockers()) > 0 { // what was seen of them is not written
+				step.gauge(step.round, step.job.Def.Labels)
+			}
 			var again bool
 			if again, err = step.ask(); err == nil && again { // who has ended makes room at once
 				steps++
