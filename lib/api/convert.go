@@ -57,7 +57,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 		ReleasedBy:  r.Releasing.By,
 		ReleasedFor: r.Releasing.Reason,
 		IgnorePause: r.IgnorePause,
-		Overlap:     r.Overlap,
+		Overlap:     r.Overlap.String(),
 		Worker:      r.Worker,
 		Reason:      r.Reason,
 		ResultCut:   r.Result.Cut,

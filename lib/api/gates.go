@@ -193,7 +193,7 @@ func (a *api) listLine(ctx context.Context, p *gateLine, in input[noBody]) (*ans
 		return nil, err
 	}
 	items, next := fill(a, runs, next, func(r run.Run) wire.InLine {
-		return wire.InLine{ID: r.ID.String(), Key: gate.ShownKey(gate.Of(r).Key), NominalTime: r.ID.Time(), Since: instant(r.Wait.Since), StartBy: instant(r.StartBy), Overlap: r.Overlap}
+		return wire.InLine{ID: r.ID.String(), Key: gate.ShownKey(gate.Of(r).Key), NominalTime: r.ID.Time(), Since: instant(r.Wait.Since), StartBy: instant(r.StartBy), Overlap: r.Overlap.String()}
 	}, control.AfterInLine)
 	return &answer[wire.LinePage]{wire.LinePage{Items: items, Next: next}}, nil
 }

@@ -23,7 +23,7 @@ func TestG4_ARequestBringsItsPolicy(t *testing.T) {
 		for _, c := range []struct {
 			job     string
 			own     job.OverlapPolicy
-			stored  string
+			stored  job.OverlapPolicy
 			refused bool
 		}{
 			{"bounded", "", "", false}, {"bounded", "allow", "allow", false}, {"bounded", "queue", "queue", false}, {"bounded", "replace", "replace", false},
@@ -33,7 +33,7 @@ func TestG4_ARequestBringsItsPolicy(t *testing.T) {
 			later := own(c.own)
 			later.Delay = new(time.Hour)
 			answers := g.TriggerMany(t.Context(), "acme", []control.Asked{{Job: c.job, Request: own(c.own)}, {Job: "free"}, {Job: c.job, Request: later}})
-			if beside := answers[1]; beside.Err != nil || beside.Run.Overlap != "" {
+			if beside := answers[1]; beside.Err != nil || beside.Run.Overlap != 0 {
 				t.Errorf("beside %s of %s: %q, %v", c.own, c.job, beside.Run.Overlap, beside.Err)
 			}
 			for _, answer := range []control.Answer{answers[0], answers[2]} {
@@ -44,7 +44,7 @@ func TestG4_ARequestBringsItsPolicy(t *testing.T) {
 					continue
 				}
 				standing, err := g.Run(t.Context(), "acme", answer.Run.ID)
-				if answer.Err != nil || err != nil || standing.Overlap != c.stored {
+				if answer.Err != nil || err != nil || standing.Overlap.Policy() != c.stored {
 					t.Errorf("%s of %s: stored as %q, %v, %v", c.own, c.job, standing.Overlap, answer.Err, err)
 				}
 			}
@@ -69,7 +69,7 @@ func TestG4_WhatMayBeBroughtGoesByTheNewestDefinition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, _, err := g.Trigger(t.Context(), "acme", "a", own("skip")); err != nil || r.Overlap != "skip" {
+		if r, _, err := g.Trigger(t.Context(), "acme", "a", own("skip")); err != nil || r.Overlap.Policy() != job.OverlapSkip {
 			t.Errorf("behind the edit: %q, %v", r.Overlap, err)
 		}
 	})
@@ -88,7 +88,7 @@ func TestP9_AKeyIsOfOnePolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, repeated, err := ask("queue"); err != nil || !repeated || again.ID != first.ID || again.Overlap != "queue" {
+		if again, repeated, err := ask("queue"); err != nil || !repeated || again.ID != first.ID || again.Overlap.Policy() != job.OverlapQueue {
 			t.Errorf("again: %+v, repeated %v, %v", again, repeated, err)
 		}
 		for _, p := range []job.OverlapPolicy{"", "skip", "allow"} {

@@ -188,7 +188,7 @@ func (s *Service) acceptOne(ctx context.Context, tenant string, o *order, jobs m
 		return o.unfit
 	}
 	o.Run = run.Run{ID: run.RequestID(o.asked.Job, due, s.NewID()), Tenant: tenant, State: run.Scheduled, Trigger: run.ByRequest,
-		Priority: o.job.Def.Priority, Created: o.now, Trace: trace.From(ctx), Callees: o.asked.Callees, IgnorePause: o.asked.IgnorePause, Overlap: string(o.asked.Overlap.Kept())}
+		Priority: o.job.Def.Priority, Created: o.now, Trace: trace.From(ctx), Callees: o.asked.Callees, IgnorePause: o.asked.IgnorePause, Overlap: o.asked.Overlap.Kept().Own()}
 	if len(o.asked.Payload) <= run.MaxInline {
 		o.Run.Payload.Inline = o.asked.Payload
 	}

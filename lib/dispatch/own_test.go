@@ -17,7 +17,11 @@ import (
 // owns puts a run, n seconds on, that brings a policy of its own.
 func (g *gated) owns(n int, own job.OverlapPolicy) run.Run {
 	g.t.Helper()
-	return g.put(n, func(r run.Run) run.Run { r.Overlap = string(own); return r })
+	number := own.Own()
+	if own == "newest_first" { // of a newer version
+		number = 200
+	}
+	return g.put(n, func(r run.Run) run.Run { r.Overlap = number; return r })
 }
 
 // What becomes of a run that brings a policy of its own, while one of its job is in progress and another waits: the policy is its own, limit and line are those of its job.
@@ -108,7 +112,7 @@ func TestG4_AnOwnPolicyGivesWayToLaterRuns(t *testing.T) {
 			early := g.owns(2, own)
 			later := g.put(5, func(r run.Run) run.Run {
 				if takes {
-					r.Overlap = string(job.OverlapQueueLatest)
+					r.Overlap = job.OverlapQueueLatest.Own()
 				}
 				return r
 			})
@@ -249,7 +253,7 @@ func TestG4_ARetryKeepsItsOwnPolicy(t *testing.T) {
 		g.enters(def, runs[:2]...)
 		g.begins(runs[0])
 		again, err := g.reopens(mine, g.job())
-		if err != nil || again.Overlap != string(own) {
+		if err != nil || again.Overlap.Policy() != own {
 			t.Fatalf("opened again with %q, %v", again.Overlap, err)
 		}
 		same(t, string(own)+" comes to", g.enters(def, again), []dispatch.Entrance{want})
@@ -358,7 +362,7 @@ func TestG1_G2_G4_OwnPoliciesSurviveWhatFails(t *testing.T) {
 					g.mend(runs[2])
 				}
 				what := fmt.Sprintf("%s, operation %d, done %v", own, n, done)
-				if r := g.stands(runs[2]); r.Stage().String() != want || r.Overlap != string(own) {
+				if r := g.stands(runs[2]); r.Stage().String() != want || r.Overlap.Policy() != own {
 					t.Errorf("%s: it is %s, and goes by %q; want %s", what, r.Stage(), r.Overlap, want)
 				}
 				first, second := g.stands(runs[0]), g.stands(runs[1])

@@ -28,7 +28,7 @@ const (
 	OverlapStrict      OverlapPolicy = "strict"       // it waits its turn, and behind a run that ended badly until that has succeeded, or somebody lets the line go on
 )
 
-// overlapPolicies are those that there are.
+// overlapPolicies are those that there are, in the order of their numbers in records: a new one comes last, and none goes.
 var overlapPolicies = []OverlapPolicy{OverlapAllow, OverlapSkip, OverlapQueue, OverlapQueueOne, OverlapQueueLatest, OverlapCancel, OverlapReplace, OverlapStrict}
 
 // limits tells whether the name of the policy alone is a limit of one.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
@@ -40,6 +41,26 @@ func (o *OwnOverlap) UnmarshalJSON(data []byte) error {
 	*o = OwnOverlap(form)
 	return nil
 }
+
+// OwnPolicy is the policy that a run has brought as its record holds it, by its number, counted from 1; 0 for none. In a full record there is no room for its name.
+type OwnPolicy uint8
+
+// Own gives the policy as a record holds it.
+func (p OverlapPolicy) Own() OwnPolicy { return OwnPolicy(slices.Index(overlapPolicies, p) + 1) }
+
+// Policy is which policy that is, "" for none. One of a newer version has its number for a name.
+func (o OwnPolicy) Policy() OverlapPolicy {
+	switch {
+	case o == 0:
+		return ""
+	case int(o) > len(overlapPolicies):
+		return OverlapPolicy(strconv.Itoa(int(o)))
+	}
+	return overlapPolicies[o-1]
+}
+
+// String is the name of the policy.
+func (o OwnPolicy) String() string { return string(o.Policy()) }
 
 // NotOwn are the fields of an overlap that a request cannot bring: they stay as the job says.
 var NotOwn = []string{"key", "limit", "max_waiting"}

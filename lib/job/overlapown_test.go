@@ -58,6 +58,19 @@ func TestOwnOverlap(t *testing.T) {
 	}
 }
 
+// Records hold the numbers, so they stay. One that this version does not know is kept, and means nothing to a job.
+func TestNumbersOfOwnPolicies(t *testing.T) {
+	for number, policy := range []job.OverlapPolicy{"", "allow", "skip", "queue", "queue_one", "queue_latest", "cancel", "replace", "strict"} {
+		if own := job.OwnPolicy(number); policy.Own() != own || own.Policy() != policy || own.String() != string(policy) {
+			t.Errorf("%q is number %d, and number %d is %q", policy, policy.Own(), number, own)
+		}
+	}
+	bounded := job.Overlap{Policy: job.OverlapQueue, Limit: 1}
+	if newer := job.OwnPolicy(200); newer.String() != "200" || bounded.By(newer.Policy()) != bounded {
+		t.Errorf("one of a newer version is %q", newer)
+	}
+}
+
 func TestOwnOverlapInJSON(t *testing.T) {
 	for text, want := range map[string]job.OverlapPolicy{`"skip"`: "skip", `{"policy": "allow"}`: "allow", `"any"`: "any"} {
 		var own job.OwnOverlap

@@ -483,7 +483,7 @@ func (r Run) Overlapping(why Why, waited bool, now int64, retention time.Duratio
 		reason = "a later run of the job waits in its place"
 	case job.OverlapPolicy(why.Policy).Displaces():
 		reason = laterCame
-	case waited && r.Overlap != "": // others keep the text that they had: many records hold it
+	case waited && r.Overlap != 0: // others keep the text that they had: many records hold it
 		reason += " or in line"
 	}
 	return r.end(Skipped, now, reason, Limits{Retention: retention})

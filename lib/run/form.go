@@ -3,6 +3,7 @@ package run
 import (
 	"math"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/record"
 )
@@ -109,7 +110,7 @@ func (r *Run) WriteFields(w *record.Writer) {
 	w.Bool(60, r.Pauses)
 	w.Int(61, r.EndBy)
 	w.Bool(62, r.Keeps)
-	w.Text(64, r.Overlap)
+	w.Uint(64, uint64(r.Overlap))
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -300,7 +301,7 @@ func (r *Run) ReadFields(s *record.Scanner) {
 		case 62:
 			r.Keeps = s.Bool()
 		case 64:
-			r.Overlap = string(s.Text())
+			r.Overlap = job.OwnPolicy(s.Uint(math.MaxUint8))
 		default:
 			s.Fail()
 		}

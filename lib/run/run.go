@@ -181,8 +181,8 @@ type Run struct {
 
 	IgnorePause bool `cbor:"40,keyasint,omitempty"` // of a run on demand: no pause of its job holds it
 
-	// Overlap is the job.OverlapPolicy that the run was asked for with, in place of its job's, "" for that. It keeps it when it is opened again.
-	Overlap string `cbor:"64,keyasint,omitempty"`
+	// Overlap is the policy that the run was asked for with, in place of its job's, 0 for that. It keeps it when it is opened again.
+	Overlap job.OwnPolicy `cbor:"64,keyasint,omitempty"`
 
 	// StartBy is until when the run may start, Unix ms: once that is over it is skipped. 0 where it may however late, and once an attempt of it
 	// has started; the run of a workflow keeps it when it is opened.
@@ -292,7 +292,7 @@ func (w Wait) ranked() Wait { return Wait{Rank: w.Rank} }
 
 // OverlapUnder gives the overlap of a definition as it holds for the run, which may have brought a policy of its own.
 func (r *Run) OverlapUnder(def *job.Definition) job.Overlap {
-	return def.Overlap.By(job.OverlapPolicy(r.Overlap))
+	return def.Overlap.By(r.Overlap.Policy())
 }
 
 // Gated tells whether the run passes any gate under a definition: its job's own, or one that the definition names.

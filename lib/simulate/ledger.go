@@ -338,7 +338,7 @@ func (l *ledger) noteRun(op *store.Op) {
 	}
 	a.state, a.generation, a.failures, a.reason, a.ended, a.next, a.result, a.why, a.key = r.State, r.Generation, r.Failures, r.Reason, r.Ended, r.NextAt, r.Result, r.Why, gate.ShownKey(gate.WhyKey(r))
 	a.opening, a.startBy, a.endBy, a.line = r.Opening, r.StartBy, r.EndBy, r.Wait.Gate
-	a.own = r.Overlap
+	a.own = r.Overlap.String()
 	a.through, a.count, a.callback = 0, 0, !r.Callback.IsZero()
 	if r.Missed() {
 		a.through, a.count = max(r.Through, id.Nominal), max(r.Count, 1)

@@ -12,7 +12,7 @@ var broughtPolicies = []job.OverlapPolicy{job.OverlapAllow, job.OverlapSkip, job
 // overlap is what holds of its job's gate for a run: its own policy with the limit and the key of its job, and the bound of the line where the policy has one. Who brings allow has no
 // limit.
 func (rs *runState) overlap() (o job.Overlap) {
-	e, own := rs.job.byGeneration[rs.run.Generation], job.OverlapPolicy(rs.run.Overlap)
+	e, own := rs.job.byGeneration[rs.run.Generation], rs.run.Overlap.Policy()
 	switch {
 	case e == nil:
 		return o
@@ -41,7 +41,7 @@ func (js *jobState) asksWith(policy string) {
 
 // brings: each run that goes by a policy of its own was asked for with that, of a job that has a policy itself or by one that needs none (G4).
 func (j *Judge) brings(rs *runState) {
-	own := rs.run.Overlap
+	own := rs.run.Overlap.String()
 	if own == "" {
 		return
 	}
@@ -64,14 +64,14 @@ func (j *Judge) bringsWhatWasAsked(q *asking, rs *runState) {
 	if want == string(job.OverlapStrict) {
 		want = ""
 	}
-	if rs.run.Overlap != want {
+	if rs.run.Overlap.String() != want {
 		j.violate("G4", "run %s of %s was asked for with the policy %q, and goes by %q", rs.id(), q.Tenant, q.Own, rs.run.Overlap)
 	}
 }
 
 // passesBy: who brings allow has no entry at its job's own gate (G1).
 func (j *Judge) passesBy(rs *runState) {
-	if rs.run.Overlap == string(job.OverlapAllow) {
+	if rs.run.Overlap.Policy() == job.OverlapAllow {
 		j.violate("G1", "run %s of %s was asked for with allow, and has an entry at its job's gate", rs.id(), rs.job.tenant)
 	}
 }

@@ -103,7 +103,7 @@ var ofGates = map[string]row{
 	"an entry of who brings allow": {func(p *plot) {
 		for i, e := range p.life {
 			if r, ok := p.of(e); ok && r.ID.Job == "one" && r.State == run.Queued {
-				p.spoil(i, func(r *run.Run) { r.Overlap = "allow" })
+				p.spoil(i, func(r *run.Run) { r.Overlap = job.OverlapAllow.Own() })
 			}
 		}
 	}, "G1: run .* was asked for with allow, and has an entry at its job's gate"},

@@ -95,15 +95,15 @@ var ofRuns = map[string]row{
 		p.asks(oracle.Trigger, func(q *oracle.Request) { q.Ignore = true })
 		spoilt("asked", run.Queued, func(r *run.Run) { r.IgnorePause = true })(p)
 	}, "P6: run asked.* it must not change the word that no pause holds it"},
-	"it goes by a policy that nobody asked for": {spoilt("asked", run.Queued, func(r *run.Run) { r.Overlap = "allow" }), "G4: run asked.* goes by allow, and no such request was left"},
-	"it goes by a policy that none may bring":   {spoilt("asked", run.Queued, func(r *run.Run) { r.Overlap = "strict" }), "G4: run asked.* goes by \"strict\", which no request may bring"},
+	"it goes by a policy that nobody asked for": {spoilt("asked", run.Queued, func(r *run.Run) { r.Overlap = job.OverlapAllow.Own() }), "G4: run asked.* goes by allow, and no such request was left"},
+	"it goes by a policy that none may bring":   {spoilt("asked", run.Queued, func(r *run.Run) { r.Overlap = job.OverlapStrict.Own() }), "G4: run asked.* goes by \"strict\", which no request may bring"},
 	"it goes by a policy where nobody is counted": {func(p *plot) {
 		p.asks(oracle.Trigger, func(q *oracle.Request) { q.Own = "skip" })
-		spoilt("asked", run.Queued, func(r *run.Run) { r.Overlap = "skip" })(p)
+		spoilt("asked", run.Queued, func(r *run.Run) { r.Overlap = job.OverlapSkip.Own() })(p)
 	}, "G4: run asked.* goes by skip, and its job never had a limit"},
 	"it forgets by which policy it goes": {func(p *plot) {
 		p.asks(oracle.Trigger, func(q *oracle.Request) { q.Own = "allow" })
-		spoilt("asked", run.Queued, func(r *run.Run) { r.Overlap = "allow" })(p)
+		spoilt("asked", run.Queued, func(r *run.Run) { r.Overlap = job.OverlapAllow.Own() })(p)
 	}, "P6: run asked.* it must not change the policy that it was asked for with"},
 	"started under a generation that never was": {spoilt("plain", run.Running, func(r *run.Run) { r.Generation++ }), "P8: run .* started under generation .*, which never was"},
 	"started early by its worker's clock":       {spoilt("plain", run.Running, func(r *run.Run) { r.Started = r.ID.Nominal - 1 }), "P3: attempt 1 of run .* started 1 ms early"},
