@@ -138,10 +138,14 @@ func (c *cli) showPlan(p *plan.Plan) error {
 
 	out.head("WORKERS")
 	w := p.Workers
+	spare := "and time to scale up"
+	if l.AtOnce < 1 {
+		spare = "some more for chance by Erlang C, and time to scale up"
+	}
 	rows := [][]string{
 		{"starts", fmt.Sprintf("%s runs/s when most start", count(w.Starts))},
 		{"an event *", fmt.Sprintf("%s s for up to %s runs, as many as there are when a function asks", count(w.Seconds), count(w.Batch))},
-		{"functions *", fmt.Sprintf("%s on average, %s in the busiest minute were it even, %s as it is (Little's law, and time to scale up)", count(w.Mean), count(w.Even), count(w.Burst))},
+		{"functions *", fmt.Sprintf("%s on average, %s in the busiest minute were it even, %s as it is (Little's law, %s)", count(w.Mean), count(w.Even), count(w.Burst), spare)},
 	}
 	if w.ScalingUp > 0 {
 		rows = append(rows, []string{"to scale up *", fmt.Sprintf("from %s of a queue, by 300 a minute: all are there after %s", count(w.From), seconds(w.ScalingUp))})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/cost"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -30,6 +31,9 @@ type bend struct {
 	of      func(demand) float64 // of which it is
 }
 
+// chance is the share of the runs that come evenly which may start later than is allowed.
+const chance = 0.01
+
 // workersFor gives them as they come out of the formulas; rounded makes whole functions of them.
 func workersFor(l Load, t *cost.Tariff) Workers {
 	w := Workers{
@@ -47,17 +51,27 @@ func workersFor(l Load, t *cost.Tariff) Workers {
 	filled := func(runs float64) float64 { return min(w.Batch, max(1, runs*attempts*l.Priority)) }
 	evenly := func(rate float64) float64 { return busy(rate, filled(rate*t.Assume(cost.SQSMS)/1000)) }
 	even, once := 1-l.AtOnce, filled(l.Peak*l.AtOnce*minute)
-	starts := l.Peak * l.AtOnce * minute / l.Late.Seconds()
+	each := max(w.Seconds, 1/perFunction.Value)
+	// What comes evenly comes by chance: more at times than its average.
+	staffed := func(rate float64) float64 {
+		if rate <= 0 {
+			return 0
+		}
+		return float64(queueing.Staff(evenly(rate)*l.Priority, each, l.Late.Seconds(), chance)) / l.Priority
+	}
+	// A function that takes longer for an event than a burst may wait begins one of it and no more.
+	starts := l.Peak * l.AtOnce * minute / max(l.Late.Seconds(), each)
 	w.Mean, w.Even = busy(l.Rate*l.AtOnce, once)+evenly(l.Rate*even), evenly(l.Peak)
-	w.Burst = max(evenly(l.Peak*even)+busy(starts, once), busy(l.Peak*l.AtOnce, once)+evenly(l.Peak*even))
+	w.Burst = staffed(l.Peak*even) + max(busy(starts, once), busy(l.Peak*l.AtOnce, once))
 	// Of the queue of the most usual priority: the functions for what is even are there, since the minutes before need them too.
-	up := ramp{from: max(pollersFirst.Value, evenly(l.Rate*even)*l.Priority), grow: pollers.Value / minute}
+	usual := evenly(l.Rate*even) * l.Priority
+	up := ramp{from: max(pollersFirst.Value, usual), grow: pollers.Value / minute, taken: usual, each: each}
 	burst, steady := busy(l.Peak*l.AtOnce*minute, once)*l.Priority, evenly(l.Peak*even)*l.Priority
 	up.most = up.enough(w.Burst*l.Priority, burst, steady, l.Late.Seconds())
 	w.Burst = up.most / l.Priority
 	up.most = whole(up.most) // there is no part of one
 	w.From, w.ScalingUp, w.LastStart = min(up.from, up.most), up.full(), up.latest(burst, steady)
-	w.InFlight = w.Starts * l.Priority * attempts * w.Seconds
+	w.InFlight = max(l.Peak, starts+l.Peak*even) * l.Priority * attempts * w.Seconds
 	return w
 }
 

@@ -123,7 +123,7 @@ type CapacityWorkers struct {
 	Starts    float64 `json:"starts_per_second" doc:"runs that start in a second, when most do"`
 	Mean      float64 `json:"functions_mean" doc:"functions at once over the month, by Little's law"`
 	Even      float64 `json:"functions_even" doc:"functions at once in the busiest minute, were its runs spread over it"`
-	Burst     float64 `json:"functions_burst" doc:"functions at once in the busiest minute as it is: workers at the peak"`
+	Burst     float64 `json:"functions_burst" doc:"functions at once in the busiest minute as it is: workers at the peak; of what comes evenly, as many as let 99 of 100 runs start within late, by Erlang C"`
 	From      float64 `json:"functions_at_first" doc:"of the most usual priority, when the busiest minute begins"`
 	ScalingUp float64 `json:"seconds_to_scale" doc:"until that many are there, by what Lambda adds"`
 	LastStart float64 `json:"last_start_seconds" doc:"how long the last run of the busiest minute waits for a function"`

@@ -281,13 +281,20 @@ func TestTheSeriesIsTheWhole(t *testing.T) {
 }
 
 func TestStaffIsTheFewest(t *testing.T) {
-	for _, load := range []float64{0.3, 5, 48, 950.5} {
-		for _, seconds := range []float64{0, 1} {
+	for _, load := range []float64{0.3, 1, 5, 48, 950.5, 1000.5, 4000, 60_000} {
+		for _, seconds := range []float64{0, 0.001, 1} {
 			n := queueing.Staff(load, 0.24, seconds, 0.01)
-			if queueing.WaitsLonger(n, load, 0.24, seconds) > 0.01 || n > 1 && queueing.WaitsLonger(n-1, load, 0.24, seconds) <= 0.01 {
+			most := 0 // as many more or fewer as the limit for many workers may be wrong by
+			if load > 1000 {
+				most = 1
+			}
+			if queueing.WaitsLonger(n+most, load, 0.24, seconds) > 0.01 || n > 1+most && queueing.WaitsLonger(n-1-most, load, 0.24, seconds) <= 0.01 {
 				t.Errorf("%d workers for a load of %g and %g s", n, load, seconds)
 			}
 		}
+	}
+	if n := queueing.Staff(1e13, 0.24, 1, 0.01); n < 1e13 || n > 1e13+1e8 {
+		t.Errorf("%d workers for ten million millions", n)
 	}
 }
 

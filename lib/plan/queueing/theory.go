@@ -48,20 +48,39 @@ func WaitsLonger(workers int, load, mean, seconds float64) float64 {
 	return ErlangC(workers, load) * math.Exp(-(float64(workers)-load)/mean*seconds)
 }
 
+// exactly is up to which load Staff counts worker by worker. Beyond it one worker is a thousandth of them.
+const exactly = 1000
+
 // Staff is the fewest workers with which no more than a share of the runs waits longer than so many seconds, with Poisson arrivals and
-// exponential durations.
+// exponential durations. The load is in busy workers, as for ErlangC. Beyond a load of a thousand it is by the limit for many workers, the load and so many times its
+// square root: S. Halfin and W. Whitt, "Heavy-traffic limits for queues with many exponential servers" (1981).
 func Staff(load, mean, seconds, share float64) int {
-	low := int(math.Floor(load)) // too few
-	high := max(1, 2*low)
-	for WaitsLonger(high, load, mean, seconds) > share {
-		high *= 2
+	if load > exactly {
+		root := math.Sqrt(load)
+		low, high := 0.0, 40.0 // beyond it a float64 knows no share
+		for range 50 {
+			middle := (low + high) / 2
+			if halfinWhitt(middle)*math.Exp(-middle*root/mean*seconds) > share {
+				low = middle
+			} else {
+				high = middle
+			}
+		}
+		return int(math.Ceil(load + high*root))
 	}
-	for high-low > 1 {
-		if middle := (low + high) / 2; WaitsLonger(middle, load, mean, seconds) > share {
-			low = middle
-		} else {
-			high = middle
+	blocked := 1.0 // as in ErlangC, worker by worker
+	for n := 1; ; n++ {
+		workers := float64(n)
+		blocked = load * blocked / (workers + load*blocked)
+		if workers > load && blocked/(1-load/workers*(1-blocked))*math.Exp(-(workers-load)/mean*seconds) <= share {
+			return n
 		}
 	}
-	return high
+}
+
+// halfinWhitt is ErlangC of very many workers, so many square roots of the load more than the load.
+func halfinWhitt(spare float64) float64 {
+	density := math.Exp(-spare*spare/2) / math.Sqrt(2*math.Pi)
+	below := math.Erfc(-spare/math.Sqrt2) / 2
+	return 1 / (1 + spare*below/density)
 }
