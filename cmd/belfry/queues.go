@@ -52,7 +52,7 @@ func (c *cli) queueMessages() *cobra.Command {
 		Long: `List the messages that your tenant has in a queue of the server's own: those that workers have taken, those that are ready, in the order in which they
 will be taken within their priority, and those that are delayed. Nobody sees messages of other tenants.
 
-BACK AT is when a taken message is ready again, unless its run has ended or its worker keeps it for longer. Between two attempts that are at most 15 minutes
+READY AT is when a delayed message can be taken, and since when a ready one can be. BACK AT is when a taken message is ready again, unless its run has ended or its worker keeps it for longer. Between two attempts that are at most 15 minutes
 apart it is when the next one is due. SQS cannot list messages, so a server with --store and a stack on AWS cannot: "belfry queue list" has how many there are.`,
 		Example: `  belfry queue messages default
   belfry queue messages default -n 10

@@ -97,6 +97,8 @@ func message(held queue.Held, state string, priority queue.Priority) wire.QueueM
 		m.Run, m.Step, m.NominalTime = id.Whole().String(), id.Step, id.Time()
 	}
 	switch state {
+	case "ready":
+		m.ReadyAt = held.Ready.UTC()
 	case "delayed":
 		m.ReadyAt = held.Back.UTC()
 	case "taken":

@@ -71,6 +71,13 @@ func TestAQueueShowsATenantItsOwnMessages(t *testing.T) {
 		}
 		// A queue for the workers of another tenant is as one that is not there.
 		into[wire.QueueMessages](s.send("GET", "/v1/queues/far/messages", "").is(200))
+		s.send("PUT", "/v1/jobs/away", strings.Replace(echo, "{", `{"queue": "far", `, 1)).is(201)
+		sent := time.Now()
+		s.send("POST", "/v1/jobs/away/runs", `{}`).is(202)
+		settle()
+		if got = into[wire.QueueMessages](s.send("GET", "/v1/queues/far/messages", "").is(200)); len(got.Items) != 1 || got.Items[0].State != "ready" || got.Items[0].ReadyAt.Before(sent) || got.Items[0].ReadyAt.After(time.Now()) {
+			t.Errorf("one that waits for a worker elsewhere is %+v", got)
+		}
 		far, none := s.send("GET", "/v1/queues/far/messages", "", ann...).is(404), s.send("GET", "/v1/queues/none/messages", "", ann...).is(404)
 		if string(far.body) != strings.Replace(string(none.body), "none", "far", 1) || into[wire.Problem](far).Code != "no_such_queue" {
 			t.Errorf("%s\n%s", far.body, none.body)

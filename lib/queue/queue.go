@@ -86,6 +86,7 @@ type Held struct {
 	Sent     time.Time
 	Taken    time.Time // of one that is taken: when
 	Back     time.Time // of one that is delayed or taken: when it can be received, unless it is settled before
+	Ready    time.Time // of one that is ready: since when
 	Receives int       // how often it was handed out
 }
 

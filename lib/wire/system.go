@@ -88,7 +88,7 @@ type QueueMessage struct {
 	Priority    string    `json:"priority" enum:"high,normal,low"`
 	NominalTime time.Time `json:"nominal_time,omitzero" doc:"of the run: when it is due by its schedule, or was asked for"`
 	SentAt      time.Time `json:"sent_at" doc:"when it was sent to the queue"`
-	ReadyAt     time.Time `json:"ready_at,omitzero" doc:"of a delayed one: when a worker may take it"`
+	ReadyAt     time.Time `json:"ready_at,omitzero" doc:"of a delayed one: when a worker may take it; of a ready one: since when"`
 	TakenAt     time.Time `json:"taken_at,omitzero" doc:"of a taken one: when a worker took it"`
 	BackAt      time.Time `json:"back_at,omitzero" doc:"of a taken one: when it is ready again, unless its run has ended or its worker keeps it for longer"`
 	Receives    int       `json:"receives" doc:"how often workers have taken it"`

@@ -43,9 +43,21 @@ func (q *Queue) postpone(m *message, at time.Duration) {
 func (q *Queue) ripen(now time.Duration) {
 	for len(q.hidden) > 0 && q.hidden[0].at <= now {
 		m := q.messages.at(q.hidden[0].ref)
+		m.ripens(q.hidden[0].at)
 		q.unhide(m)
 		q.lanes[m.rank].push(&q.messages, m)
 	}
+}
+
+// ripens keeps the instant from which on a message is ready, as the first µs that is not before it.
+func (m *message) ripens(at time.Duration) {
+	whole := uint64((at + time.Microsecond - 1) / time.Microsecond)
+	m.readyHigh, m.readyLow = uint16(whole>>32), uint32(whole)
+}
+
+// readySince is that instant.
+func (m *message) readySince() time.Duration {
+	return time.Duration(uint64(m.readyHigh)<<32|uint64(m.readyLow)) * time.Microsecond
 }
 
 // pull takes a message out of wherever it stands.

@@ -86,6 +86,8 @@ func (q *Queue) shown(m *message) queue.Held {
 	h := queue.Held{Body: q.read(m), Sent: time.Unix(0, m.sent), Receives: int(m.receives)}
 	if m.index >= 0 {
 		h.Back = q.origin.Add(q.hidden[m.index].at - q.stepped)
+	} else {
+		h.Ready = q.origin.Add(m.readySince() - q.stepped)
 	}
 	if m.taken {
 		h.Taken = q.origin.Add(m.since - q.stepped)

@@ -47,7 +47,10 @@ func TestALookShowsWhereEachMessageOfAGroupStands(t *testing.T) {
 	if got := bodies(l.Delayed[1]); !slices.Equal(got, []string{"ours 3", "ours 2", "ours 4"}) {
 		t.Errorf("delayed are %q", got)
 	}
-	if got := l.Delayed[1][1]; !got.Back.Equal(start.Add(3*time.Second)) || !got.Sent.Equal(start) || !got.Taken.IsZero() || got.Receives != 0 {
+	if got := l.Ready[1][1]; !got.Ready.Equal(start) {
+		t.Errorf("a message that is sent at once is %+v", got)
+	}
+	if got := l.Delayed[1][1]; !got.Ready.IsZero() || !got.Back.Equal(start.Add(3*time.Second)) || !got.Sent.Equal(start) || !got.Taken.IsZero() || got.Receives != 0 {
 		t.Errorf("a delayed message is %+v", got)
 	}
 	if d := l.Depth; d[queue.Normal] != (queue.Depth{Ready: 2, Delayed: 3}) || d[queue.Low] != (queue.Depth{Ready: 1}) || d[queue.High] != (queue.Depth{}) {
@@ -56,8 +59,12 @@ func TestALookShowsWhereEachMessageOfAGroupStands(t *testing.T) {
 	if l = look(t, q, "ours", 1); len(l.Delayed[1]) != 1 || len(l.Ready[1]) != 1 || l.Depth[queue.Normal].Delayed != 3 {
 		t.Errorf("the first of each is %+v", l)
 	}
-	// Each is what the next delivery says of it, and is not taken by a look.
+	// What was delayed is ready since its delay ended, whenever somebody looks.
 	now = start.Add(2 * time.Second)
+	if l = look(t, q, "ours", 10); len(l.Ready[1]) != 3 || !l.Ready[1][2].Ready.Equal(start.Add(time.Second)) || !l.Ready[1][2].Back.IsZero() {
+		t.Errorf("a message whose delay has ended is in %+v", l.Ready[1])
+	}
+	// Each is what the next delivery says of it, and is not taken by a look.
 	taken := take(t, q, time.Minute)
 	if l = look(t, q, "ours", 10); len(l.Ready[1])+len(l.Ready[2]) != 0 || l.Depth[queue.Normal] != (queue.Depth{Delayed: 2, Taken: 3}) {
 		t.Errorf("after all were taken that could be: %+v", l)
@@ -69,7 +76,7 @@ func TestALookShowsWhereEachMessageOfAGroupStands(t *testing.T) {
 	if l = look(t, q, "ours", 10); l.Depth[queue.Normal] != (queue.Depth{Ready: 5}) {
 		t.Errorf("messages that were handed out and not settled: %v", l.Depth)
 	}
-	if l.Ready[2][0].Receives != 1 || !l.Ready[2][0].Taken.IsZero() || !l.Ready[2][0].Back.IsZero() {
+	if l.Ready[2][0].Receives != 1 || !l.Ready[2][0].Taken.IsZero() || !l.Ready[2][0].Back.IsZero() || !l.Ready[2][0].Ready.Equal(start.Add(2*time.Second+time.Minute)) {
 		t.Errorf("a message that came back is %+v", l.Ready[2][0])
 	}
 	if _, err := q.Delete(t.Context(), taken[:8]...); err != nil {

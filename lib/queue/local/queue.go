@@ -76,7 +76,9 @@ type message struct {
 	receives   int32
 	prev, next ref // in the line of its group while it is ready, and else among those of its group, rank and state
 	rank       uint8
-	taken      bool          // received; false while delayed
+	taken      bool   // received; false while delayed
+	readyHigh  uint16 // while it is ready: since which instant, in whole µs, in 48 bits that would else be empty
+	readyLow   uint32
 	sent       int64         // Unix ns
 	delivery   uint64        // the newest; 0 before the first
 	since      time.Duration // instant of the newest delivery
@@ -138,6 +140,7 @@ func (q *Queue) Send(ctx context.Context, priority queue.Priority, batch ...queu
 		if out.Delay > 0 {
 			q.hide(m, now+out.Delay)
 		} else {
+			m.ripens(now)
 			lane.push(&q.messages, m)
 		}
 	}
