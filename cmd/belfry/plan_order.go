@@ -42,7 +42,7 @@ ready, the highest that had something went.`,
 			if len(missing) > 0 {
 				return misused("%s", strings.Join(missing, "\n"))
 			}
-			if err := refuseZeros(cmd, "messages", "batch", "longest-delay", "duration", "seed"); err != nil {
+			if err := refuseZeros(cmd, "messages", "longest-delay", "duration", "seed"); err != nil {
 				return err
 			}
 			if most < 0 {
@@ -62,7 +62,6 @@ ready, the highest that had something went.`,
 	wholeFlag(cmd, &q.Workers, "workers", "", "`NUMBER` of workers, up to 100")
 	countFlag(cmd, &q.Rate, "arrivals", "", "`RATE` of messages a second, as 20 or 0.5")
 	wholeFlag(cmd, &q.Messages, "messages", fmt.Sprint(ordering.Usual.Messages), "`NUMBER` of messages in all, up to 1000")
-	wholeFlag(cmd, &q.Batch, "batch", fmt.Sprint(ordering.Usual.Batch), "`NUMBER` of messages that a worker takes at once, up to 10")
 	shareFlag(cmd, &q.Delayed, "delayed", "0%", "`SHARE` of the messages that are sent ahead of their time")
 	lengthFlag(cmd, &delay, "longest-delay", ordering.Usual.Delay.String(), "longest `DURATION` of a delay, up to 15m; delays are evenly distributed from 0s on")
 	lengthFlag(cmd, &mean, "duration", ordering.Usual.Service.Mean.String(), "`DURATION` of a run, on average, up to 1h")
@@ -86,7 +85,7 @@ func exactRate(v float64) string {
 func (c *cli) showOrder(p wire.OrderPlan, most int) error {
 	out := newPaper(c)
 	q := p.Question
-	out.say("%s with %s at once, %s at %s/s, %s each on average (%s), seed %d. The last run ended after %s.", several(q.Workers, "worker"), several(q.Batch, "message"),
+	out.say("%s, %s at %s/s, %s each on average (%s), seed %d. The last run ended after %s.", several(q.Workers, "worker"),
 		several(q.Messages, "message"), exactRate(q.Rate), brief(q.Service.Mean.Std()), q.Service.Kind, q.Seed, wait(p.Lasts))
 	out.head("WAITS, FROM READY TO TAKEN")
 	rows := [][]string{{"priority", "messages", "mean", "longest"}}

@@ -78,10 +78,9 @@ type capacityQuestion struct {
 }
 
 type orderQuestion struct {
-	Workers      int               `query:"workers" required:"true" minimum:"1" maximum:"100" doc:"number of workers"`
+	Workers      int               `query:"workers" required:"true" minimum:"1" maximum:"100" doc:"number of workers, each of which takes one message at a time"`
 	Arrivals     float64           `query:"arrivals" required:"true" minimum:"0.001" maximum:"1000000" doc:"messages that are sent a second, on average: a Poisson process"`
 	Messages     int               `query:"messages" minimum:"1" maximum:"1000" doc:"messages that are sent in all; 100 by default"`
-	Batch        int               `query:"batch" minimum:"1" maximum:"10" doc:"messages that a worker takes at once; 1 by default"`
 	Delayed      float64           `query:"delayed" zero:"allowed" doc:"share of the messages, from 0 to 1, that are sent ahead of their time; 0 by default"`
 	LongestDelay schedule.Duration `query:"longest_delay" doc:"longest delay of these messages, up to 15m; delays are evenly distributed from 0s on; 10s by default"`
 	Duration     schedule.Duration `query:"duration" doc:"mean duration of a run, up to 1h; 200ms by default. No run takes longer than 12h"`
@@ -138,7 +137,7 @@ func (a *api) plans() {
 			}
 			defer leave()
 			plan, err := a.Planner.Order(ctx, wire.OrderQuestion{
-				Workers: p.Workers, Rate: p.Arrivals, Messages: p.Messages, Batch: p.Batch, Delayed: p.Delayed, Delay: p.LongestDelay,
+				Workers: p.Workers, Rate: p.Arrivals, Messages: p.Messages, Delayed: p.Delayed, Delay: p.LongestDelay,
 				Service: wire.QueueService{Kind: p.Distribution, Mean: p.Duration, P99: p.P99},
 				Shares:  [3]float64{0: p.High, 2: p.Low}, Seed: p.Seed,
 			})

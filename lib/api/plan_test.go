@@ -147,8 +147,8 @@ func TestAnOrderIsPlayed(t *testing.T) {
 	s := start(t, 0, planned)
 	for query, q := range map[string]wire.OrderQuestion{
 		"workers=5&arrivals=20": {Workers: 5, Rate: 20},
-		"workers=4&arrivals=150.5&messages=300&batch=3&delayed=0.5&longest_delay=1m&duration=300ms&distribution=lognormal&p99=1s&high=0.1&low=0.3&seed=9223372036854775807": {
-			Workers: 4, Rate: 150.5, Messages: 300, Batch: 3, Delayed: 0.5, Delay: schedule.Duration(time.Minute), Service: wire.QueueService{Kind: queueing.Lognormal, Mean: schedule.Duration(300 * time.Millisecond), P99: schedule.Duration(time.Second)},
+		"workers=4&arrivals=150.5&messages=300&delayed=0.5&longest_delay=1m&duration=300ms&distribution=lognormal&p99=1s&high=0.1&low=0.3&seed=9223372036854775807": {
+			Workers: 4, Rate: 150.5, Messages: 300, Delayed: 0.5, Delay: schedule.Duration(time.Minute), Service: wire.QueueService{Kind: queueing.Lognormal, Mean: schedule.Duration(300 * time.Millisecond), P99: schedule.Duration(time.Second)},
 			Shares: [3]float64{0: 0.1, 2: 0.3}, Seed: math.MaxInt64},
 	} {
 		made, err := ordering.Play(t.Context(), q)
@@ -169,7 +169,7 @@ func TestAnOrderIsPlayed(t *testing.T) {
 	}{
 		{"workers=0&arrivals=5", "workers", "malformed", 400}, {"arrivals=5", "workers", "malformed", 400}, {"workers=5", "arrivals", "malformed", 400}, {"workers=101&arrivals=5", "workers", "malformed", 400}, {"workers=5&arrivals=1e8", "arrivals", "malformed", 400},
 		{"workers=5&arrivals=5&messages=1001", "messages", "malformed", 400}, {"workers=5&arrivals=5&longest_delay=16m", "longest_delay", "invalid", 422}, {"workers=5&arrivals=5&longest_delay=0s", "longest_delay", "invalid", 422}, {"workers=5&arrivals=5&delayed=2", "delayed", "invalid", 422},
-		{"workers=5&arrivals=5&duration=2h", "duration", "invalid", 422}, {"workers=5&arrivals=5&batch=11", "batch", "malformed", 400}, {"workers=5&arrivals=5&high=0.6&low=0.5", "high", "invalid", 422},
+		{"workers=5&arrivals=5&duration=2h", "duration", "invalid", 422}, {"workers=5&arrivals=5&batch=1", "batch", "malformed", 400}, {"workers=5&arrivals=5&high=0.6&low=0.5", "high", "invalid", 422},
 	} {
 		if fields := s.send("GET", "/v1/plan/order?"+c.query, "").refused(c.status, c.code); len(fields) != 1 || fields[c.field] == "" || strings.Contains(fields[c.field], "left out") && strings.HasPrefix(c.query, "workers=0") {
 			t.Errorf("%s is refused as %v", c.query, fields)

@@ -131,8 +131,7 @@ type QueuePoint struct {
 
 // OrderQuestion asks in which order a queue hands out messages. Workers and Rate must be given; what else is left out has its default.
 type OrderQuestion struct {
-	Workers  int               `json:"workers" doc:"number of workers"`
-	Batch    int               `json:"batch" doc:"messages that a worker takes at once"`
+	Workers  int               `json:"workers" doc:"number of workers, each of which takes one message at a time"`
 	Messages int               `json:"messages" doc:"messages that are sent in all"`
 	Rate     float64           `json:"rate" doc:"messages that are sent a second, on average"`
 	Delayed  float64           `json:"delayed" doc:"share of the messages that are sent ahead of their time, from 0 to 1"`

@@ -2,7 +2,8 @@
 // when it is ready, which worker takes it and in which order, and when its run has ended.
 //
 // The queue is the real one, lib/queue/local: what is told of the order is what it did. It has no ageing by how long a message has waited. What
-// keeps low priority from starving are the turns of queue.Turns, and each message that is taken says which priority had the turn.
+// keeps low priority from starving are the turns of queue.Turns, and each message that is taken says which priority had the turn. A worker is a slot of
+// a server's worker: it takes one message at a time.
 //
 // Left out are retries, leases, the time that a queue and a store take, and tenants, which take turns within a priority.
 package ordering
@@ -33,7 +34,7 @@ const (
 )
 
 // Usual is what a question has that says no more than how many workers there are and how many messages come.
-var Usual = wire.OrderQuestion{Messages: 100, Batch: 1, Delay: schedule.Duration(10 * time.Second),
+var Usual = wire.OrderQuestion{Messages: 100, Delay: schedule.Duration(10 * time.Second),
 	Service: queueing.Usual.Service, Seed: 1}
 
 // Player answers what a server is asked.
@@ -45,7 +46,7 @@ func (Player) Order(ctx context.Context, q wire.OrderQuestion) (wire.OrderPlan, 
 }
 
 func settled(q wire.OrderQuestion) wire.OrderQuestion {
-	q.Messages, q.Batch, q.Delay, q.Seed = cmp.Or(q.Messages, Usual.Messages), cmp.Or(q.Batch, Usual.Batch), cmp.Or(q.Delay, Usual.Delay), cmp.Or(q.Seed, Usual.Seed)
+	q.Messages, q.Delay, q.Seed = cmp.Or(q.Messages, Usual.Messages), cmp.Or(q.Delay, Usual.Delay), cmp.Or(q.Seed, Usual.Seed)
 	q.Service.Kind, q.Service.Mean = cmp.Or(q.Service.Kind, Usual.Service.Kind), cmp.Or(q.Service.Mean, Usual.Service.Mean)
 	q.Shares[1] = max(0, 1-q.Shares[0]-q.Shares[2]) // 0.9 and 0.1 leave a little less than nothing
 	return q
@@ -66,7 +67,6 @@ func check(q wire.OrderQuestion) error {
 	}
 	whole("workers", q.Workers, MostWorkers)
 	whole("messages", q.Messages, MostMessages)
-	whole("batch", q.Batch, queue.MaxBatch)
 	if !(q.Rate >= 0.001 && q.Rate <= 1_000_000) {
 		refuse("arrivals", fmt.Sprint(q.Rate), "0.001 to 1M a second, such as 20 or 0.5")
 	}
@@ -135,7 +135,7 @@ type player struct {
 	ready []time.Duration // when each message was, by its number
 	away  events          // messages that are delayed
 	under events          // runs
-	busy  []int           // runs that each worker has under way
+	busy  []bool          // whether each worker has a run under way
 	takes int
 }
 
@@ -147,7 +147,7 @@ func Play(ctx context.Context, q wire.OrderQuestion) (wire.OrderPlan, error) {
 		return wire.OrderPlan{}, err
 	}
 	stream := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(q.Seed, n)) }
-	p := &player{gaps: stream(2), choices: stream(3), duration: queueing.Draw(q.Service, stream(1)), ready: make([]time.Duration, q.Messages+1), busy: make([]int, q.Workers)}
+	p := &player{gaps: stream(2), choices: stream(3), duration: queueing.Draw(q.Service, stream(1)), ready: make([]time.Duration, q.Messages+1), busy: make([]bool, q.Workers)}
 	p.Question, p.Events = q, make([]wire.OrderEvent, 0, 4*q.Messages)
 	origin := time.Unix(0, 0)
 	p.queue = local.New(local.Config{Now: func() time.Time { return origin.Add(p.now) }, Capacity: q.Messages})
@@ -195,7 +195,7 @@ func (p *player) step(ctx context.Context) error {
 		if errs, err := p.queue.Delete(ctx, e.taken); errors.Join(append(errs, err)...) != nil {
 			return errors.Join(append(errs, err)...)
 		}
-		p.busy[e.worker]--
+		p.busy[e.worker] = false
 		p.tell(e.number, e.taken.Priority, wire.OrderEvent{Event: wire.OrderEnded, Worker: e.worker + 1})
 	}
 	for p.away.due(at) {
@@ -248,14 +248,14 @@ func (p *player) send(ctx context.Context) error {
 // serve has workers take what is ready, the first of those that are free first.
 func (p *player) serve(ctx context.Context) error {
 	for w := range p.busy {
-		if p.busy[w] > 0 {
+		if p.busy[w] {
 			continue
 		}
-		taken, err := p.queue.Receive(ctx, p.Question.Batch, 0, queue.MaxVisibility)
+		taken, err := p.queue.Receive(ctx, 1, 0, queue.MaxVisibility)
 		if err != nil || len(taken) == 0 {
 			return err
 		}
-		p.busy[w] = len(taken)
+		p.busy[w] = true
 		for _, m := range taken {
 			number, err := strconv.Atoi(string(m.Body))
 			if err != nil {

@@ -39,7 +39,7 @@ func questions() []wire.OrderQuestion {
 		{Workers: 1, Rate: 100, Messages: 1},
 		{Workers: 1, Rate: 1_000_000, Messages: 200, Shares: mixed},
 		{Workers: 3, Rate: 20, Messages: 300, Shares: mixed, Delayed: 0.6, Delay: length("5s"), Seed: 4},
-		{Workers: 2, Batch: 10, Rate: 30, Messages: 300, Shares: mixed, Delayed: 1, Delay: length("15m"), Service: wire.QueueService{Kind: "exponential", Mean: length("1s")}},
+		{Workers: 2, Rate: 30, Messages: 300, Shares: mixed, Delayed: 1, Delay: length("15m"), Service: wire.QueueService{Kind: "exponential", Mean: length("1s")}},
 		{Workers: 100, Rate: 1000, Messages: ordering.MostMessages, Shares: [3]float64{2: 1}, Service: wire.QueueService{Kind: "lognormal", Mean: length("1h"), P99: length("14h")}, Seed: math.MaxUint64},
 		{Workers: 1, Rate: 0.001, Messages: 5},
 	}
@@ -82,7 +82,7 @@ func TestEachMessageGoesItsWay(t *testing.T) {
 				m.state = "ready"
 			case e.Event == wire.OrderTaken && m.state == "ready" && e.Worker >= 1 && e.Worker <= q.Workers:
 				m.state, m.worker = "taken", e.Worker
-				if busy[e.Worker]++; busy[e.Worker] > q.Batch {
+				if busy[e.Worker]++; busy[e.Worker] > 1 {
 					wrong("its worker has too many")
 				}
 				w := &waits[queue.Priority(e.Priority).Rank()]
@@ -185,7 +185,6 @@ func TestAWrongQuestionIsRefusedByItsFields(t *testing.T) {
 		{func(q *wire.OrderQuestion) { q.Workers = ordering.MostWorkers + 1 }, "workers"},
 		{func(q *wire.OrderQuestion) { q.Messages = ordering.MostMessages + 1 }, "messages"},
 		{func(q *wire.OrderQuestion) { q.Messages = -1 }, "messages"},
-		{func(q *wire.OrderQuestion) { q.Batch = queue.MaxBatch + 1 }, "batch"},
 		{func(q *wire.OrderQuestion) { q.Rate = 0 }, "arrivals"},
 		{func(q *wire.OrderQuestion) { q.Rate = math.NaN() }, "arrivals"},
 		{func(q *wire.OrderQuestion) { q.Rate = 1e9 }, "arrivals"},
@@ -208,7 +207,7 @@ func TestAWrongQuestionIsRefusedByItsFields(t *testing.T) {
 			t.Errorf("%+v: %v, want %s refused", q, err, c.field)
 		}
 	}
-	if p := play(t, fine); p.Question.Messages != 100 || p.Question.Batch != 1 || p.Question.Delay.Std() != 10*time.Second || p.Question.Service.Mean.Std() != 200*time.Millisecond || p.Question.Seed != 1 || p.Question.Shares[1] != 1 {
+	if p := play(t, fine); p.Question.Messages != 100 || p.Question.Delay.Std() != 10*time.Second || p.Question.Service.Mean.Std() != 200*time.Millisecond || p.Question.Seed != 1 || p.Question.Shares[1] != 1 {
 		t.Errorf("the usual is %+v", p.Question)
 	}
 }
