@@ -13,7 +13,7 @@ export function FireList({ of, most = 10 }: { of: Shown; most?: number }) {
     <ol class="fires">
       {of.fires.slice(0, most).map((f) => (
         <li key={f.at}>
-          <span class="day">{dayIn(parse(f.at), zoneFor(where)).replace(` ${civil(now.value, zoneFor(where)).year}`, '')}</span> <Clock at={f.at} where={where} /> <Ago at={f.at} />
+          <span class="day">{dayIn(parse(f.at), zoneFor(where)).replace(` ${civil(now.value, zoneFor(where)).year}`, '')}</span> <Clock at={f.at} where={where} ahead /> <Ago at={f.at} />
           {f.mark && <span class="mark">{marked(f)}</span>}
         </li>
       ))}

@@ -122,15 +122,15 @@ function Table({ all }: { all: Message[] }) {
             <td>
               {m.state === 'delayed' ? (
                 <>
-                  ready <Instant at={m.ready_at} /> <Ago at={m.ready_at} />
+                  until <Instant at={m.ready_at} /> <Ago at={m.ready_at} />
                 </>
               ) : m.state === 'taken' ? (
                 <>
-                  taken <Instant at={m.taken_at} /> <Ago at={m.taken_at} />
+                  since <Instant at={m.taken_at} /> <Ago at={m.taken_at} />
                 </>
               ) : (
                 <>
-                  sent <Instant at={m.sent_at} /> <Ago at={m.sent_at} />
+                  since <Instant at={m.ready_at} /> <Ago at={m.ready_at} />
                 </>
               )}
             </td>

@@ -35,10 +35,7 @@ const dials = [
   { name: 'delayed', label: 'Share that is delayed', usual: '0.4' },
   { name: 'longest_delay', label: 'Longest delay', usual: '3s' },
 ]
-const others = [
-  { name: 'batch', label: 'A worker takes at once', usual: '1' },
-  { name: 'seed', label: 'Seed', usual: '1' },
-]
+const others = [{ name: 'seed', label: 'Seed', usual: '1' }]
 
 /** time writes an instant of the play to the millisecond: events follow each other closely. */
 const time = (seconds: number): string => seconds.toFixed(3) + ' s'
@@ -59,7 +56,7 @@ export function Played() {
         ))}
       </div>
       <details class="besides">
-        <summary>How durations are distributed, batches, and the seed</summary>
+        <summary>How durations are distributed, and the seed</summary>
         <div class="filters">
           <Distribution usual="300ms">
             <Field name="p99" label="One run in a hundred takes longer than" usual="" />
@@ -204,6 +201,7 @@ function Waits({ of }: { of: Answer }) {
         </tbody>
       </table>
       <p class="fine">Of 16 turns normal has 3 and low has 1, and high the others; where none of that priority is ready, the highest that has something goes. How long a message has waited does not matter between priorities.</p>
+      <p class="fine">This is the queue of a server's own. In SQS each priority is a queue by itself: workers ask the three in the same turns, for up to ten messages at once, and SQS keeps no order within a queue.</p>
     </section>
   )
 }

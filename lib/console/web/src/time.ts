@@ -70,6 +70,13 @@ export function date(ms: number, of: string): string {
 /** field is an instant as a field for dates and times has it, by the clock of a zone. */
 export const field = (ms: number, of: string): string => `${date(ms, of)}T${civil(ms, of).clock}`
 
+/** offset is how far a zone's clock is ahead of UTC at an instant, as +01:00. */
+export function offset(ms: number, of: string): string {
+  const minutes = Math.round((Date.parse(field(ms, of) + 'Z') - Math.floor(ms / 1000) * 1000) / 60_000)
+  const two = (n: number) => String(Math.floor(n)).padStart(2, '0')
+  return (minutes < 0 ? '−' : '+') + two(Math.abs(minutes) / 60) + ':' + two(Math.abs(minutes) % 60)
+}
+
 /** typed is the instant that such a field means; NaN for none. Of two the first; a time that clocks skip is as much later as they go forward. */
 export function typed(text: string, of: string): number {
   const clock = Date.parse(text + 'Z')

@@ -43,14 +43,21 @@ const ends = {
 type End = keyof typeof ends
 const begin = Date.parse('2026-01-05T00:00:00Z')
 
-/** scenarioOf is one job that fires once, with this policy. A timeout is 1 s or more, and 30 s where it is not said. */
+/** timeoutOf is the timeout of the job, in ms; 0 for the usual 30 s. An attempt that runs into it lasts as long as attempts take, and 1 s at least: no timeout is
+ * shorter. */
+function timeoutOf(takes: string, end: End): number {
+  const lasts = Math.ceil(length(takes))
+  if (end === 'times_out') return lasts > 0 ? Math.max(1000, lasts) : 0
+  return lasts > 30_000 ? lasts : 0
+}
+
+/** scenarioOf is one job that fires once, with this policy. */
 function scenarioOf(policy: Policy, takes: string, end: End, n: number): object {
   const fails = { takes, fails: 'no answer' }
   const dies = { takes, crashes: true }
   const before = Array.from({ length: n - 1 }, () => fails)
   const outcomes = { fails: [fails], succeeds: [...before, { takes }], times_out: [{ never: true }], dies: [dies], dies_once: [...before, dies, fails] }[end]
-  const lasts = Math.ceil(length(takes))
-  const timeout = end === 'times_out' ? lasts > 0 && Math.max(1000, lasts) : lasts > 30_000 && lasts
+  const timeout = timeoutOf(takes, end)
   return {
     start: new Date(begin).toISOString().replace('.000', ''),
     until: '1m',
@@ -86,6 +93,10 @@ export function Way({ policy, takes }: { policy: Policy; takes: string }) {
         </label>
         {one && <Field name="attempt" label="Which attempt" usual={usual} size={4} />}
       </div>
+      <p class="fine">
+        The server simulates one run with this policy. Each wait is the longest that its jitter may draw
+        {end === 'times_out' ? `, and the timeout is ${span(timeoutOf(takes, end) || 30_000)}.` : '.'}
+      </p>
       {wrong && (
         <p class="refused small" role="alert">
           <code>attempt</code> must be from 1 to {policy.max_attempts}, which this policy has; got “{said}”.
@@ -114,8 +125,8 @@ function sentence(run: Run, i: number): string {
   const { event, at, attempt = 0, until } = run.events[i] as Event
   const before = run.events[i - 1]
   const wait = until ? span(Date.parse(until) - Date.parse(at)) : ''
-  const error = run.attempts[attempt - 1]?.error ?? ''
-  const failed = `Attempt ${attempt} failed${error ? ': ' + error.replace(/^[a-z]+: /, '') : ''}.`
+  const error = run.attempts.find((a) => a.attempt === attempt)?.error ?? ''
+  const failed = `Attempt ${attempt} failed${error ? ': ' + error.replace(/^handler: /, '') : ''}.`
   switch (event) {
     case 'queued':
       return attempt ? `The lease of attempt ${attempt} is over: its worker is gone. The run starts anew.` : 'It is due: its timer fires, and a tick claims it.'
@@ -157,7 +168,7 @@ function Play({ run }: { run: Run }) {
   const clock = i < 0 ? 0 : (times[i] ?? 0) + (at - i) * (i < last ? gap(i) : 0)
   const sentences = useMemo(() => events.map((_, k) => sentence(run, k)), [run])
   const places = useMemo(() => stands(events), [run])
-  const told = i < 0 ? '' : at === i ? `${span(clock)} after it was due: ${sentences[i]}` : `${span(clock)} after it was due. At ${span(times[i] ?? 0)}: ${sentences[i]}`
+  const told = i < 0 ? '' : at === i || span(clock) === span(times[i] ?? 0) ? `${span(clock)} after it was due: ${sentences[i]}` : `${span(clock)} after it was due. At ${span(times[i] ?? 0)}: ${sentences[i]}`
   return (
     <Player of={player} words={told} lasts={span(times[last] ?? 0)}>
       <div class="way">

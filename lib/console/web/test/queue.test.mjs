@@ -38,7 +38,7 @@ function stands(events, happened) {
   return Object.fromEntries(Object.entries(lines).map(([name, line]) => [name, line.toSorted((a, b) => (a.due ?? 0) - (b.due ?? 0)).map((e) => String(e.message))]))
 }
 
-const query = { workers: '3', arrivals: '20', messages: '80', duration: '200ms', distribution: 'lognormal', p99: '1s', high: '0.3', low: '0.3', delayed: '0.5', longest_delay: '2s', batch: '2', seed: '9' }
+const query = { workers: '3', arrivals: '20', messages: '80', duration: '200ms', distribution: 'lognormal', p99: '1s', high: '0.3', low: '0.3', delayed: '0.5', longest_delay: '2s', seed: '9' }
 
 test('made-up load: events, board and waits are those of the API and of the command line', async () => {
   const [api, printed] = await Promise.all([
@@ -195,6 +195,12 @@ test('a message moves from delayed to ready to taken and is gone, as the server 
     [encodeURIComponent(second), 'ready', 'low'],
   ])
   const api = await own.call('GET', '/v1/queues/default/messages')
+  // What was delayed is ready since its delay is over, not since it was sent.
+  const ready = api.items[1].ready_at
+  assert.ok(Date.parse(ready) > Date.parse(api.items[1].sent_at) + 2000, JSON.stringify(api.items[1]))
+  const since = rows.nth(1).locator('td').nth(3)
+  assert.match(await since.textContent(), /^since /)
+  assert.equal(Date.parse(await since.locator('time').first().getAttribute('datetime')), Math.floor(Date.parse(ready)))
   const printed = await cli('queue', 'messages', 'default', '--address', own.address)
   assert.deepEqual(api.items.map((m) => [m.run, m.state, m.priority]), [[first, 'taken', 'high'], [second, 'ready', 'low']])
   assert.deepEqual(printed.items.map((m) => [m.run, m.state, m.taken_at]), api.items.map((m) => [m.run, m.state, m.taken_at]))

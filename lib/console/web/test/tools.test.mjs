@@ -29,6 +29,9 @@ test('a cron expression: words, fields, fires and other schedulers are those of 
   const { page } = v
   await page.getByText(api.description).waitFor()
   assert.deepEqual(await page.locator('.fires time').evaluateAll((all) => all.map((e) => e.dateTime)), api.fires.map((f) => f.at))
+  // Each with its offset, which the change of the clock moves.
+  assert.deepEqual((await texts(page.locator('.fires time'))).map((text) => text.slice(-6)), api.fires.map((f) => f.local.slice(-6)))
+  assert.equal(new Set(api.fires.map((f) => f.local.slice(-6))).size, 2)
   assert.deepEqual(await texts(page.locator('section[aria-labelledby=cron-fields] tbody td:last-child')), api.fields.map((f) => f.means))
   assert.deepEqual(await texts(page.locator('section[aria-labelledby=cron-elsewhere] code')), api.elsewhere.flatMap((e) => e.expressions))
   assert.deepEqual(await texts(page.locator('section[aria-labelledby=cron-elsewhere] .fine')), api.elsewhere.flatMap((e) => e.notes))
@@ -388,9 +391,9 @@ test('a load of a stack on AWS: needs, bill and limits are those of the API and 
   const parts = (name) => needs[name].split(/, (?!\d{3}\b)/)
   ;[w.functions_burst, w.functions_mean].forEach((n, i) => shows(parts('Workers at the peak')[i], n, 'workers'))
   ;[api.load.runs_per_second, api.load.peak_runs_per_second, w.starts_per_second].forEach((n, i) => shows(parts('Runs a second')[i], n, 'runs a second'))
-  ;[api.queues.messages_waiting, w.messages_in_flight].forEach((n, i) => shows(parts('Queue')[i], n, 'queue'))
+  ;[api.queues.messages_waiting, w.messages_in_flight].forEach((n, i) => shows(parts('Messages in queues')[i], n, 'queue'))
   shows(parts('Store')[0], t.stored_gb, 'store') // in GB
-  shows(needs['Records a day'], t.records_per_day, 'records')
+  shows(parts('Records a day')[0], t.records_per_day, 'records')
   shows(needs['Ended runs that are kept'], t.runs_kept, 'runs kept')
   ;[t.write_units_per_second, t.read_units_per_second].forEach((n, i) => shows(parts('Units of the table')[i], n, 'units'))
   const rows = (name) => page.getByRole('region', { name }).locator('tbody tr').evaluateAll((all) => all.map((r) => [...r.cells].map((c) => c.textContent)))
@@ -448,7 +451,7 @@ test('a load is typed by the keyboard, its address says it, and what is wrong wi
   assert.deepEqual(Object.fromEntries(new URL(page.url()).searchParams), { schedules: '10000000', runs_per_day: '8640000000' })
   await page.reload()
   await page.getByText(`It would take ${verdict.stacks} that share the load evenly.`).waitFor()
-  for (const [label, value, field] of [['Retries of a run', 'often', 'retry_rate'], ['Retries of a run', '101', 'retry_rate'], ['Runs are kept for', '1h', 'retention'], ['A run takes', '15m', 'duration'], ['Runs/s in the busiest minute', '1', 'peak']]) {
+  for (const [label, value, field] of [['Retries a run', 'often', 'retry_rate'], ['Retries a run', '101', 'retry_rate'], ['Ended runs are kept for', '1h', 'retention'], ['A run takes', '15m', 'duration'], ['Runs/s in the busiest minute', '1', 'peak']]) {
     const input = page.getByRole('textbox', { name: label })
     await input.fill(value)
     await page.locator('.refused', { hasText: field }).waitFor()

@@ -11,7 +11,7 @@ import { Raw } from '../raw'
 import { to, withQuery } from '../router'
 import { began, keep, runOf } from '../store'
 import { Ticks } from '../ticks'
-import { civil, dayIn, inFull, parse, short, zoneFor } from '../time'
+import { civil, dayIn, inFull, offset, parse, short, zoneFor } from '../time'
 import { Ago, Command, Empty, Fresh, Instant, Labels, pending, Refused, State, Waiting } from '../ui'
 import { calls, lasted, on, overlaps, when } from '../words'
 import { columns, runCells } from './runs'
@@ -209,11 +209,11 @@ export function Job({ name }: { name: string }) {
 }
 
 // The day stands beside it.
-export function Clock({ at, where }: { at: string; where: string | undefined }) {
+export function Clock({ at, where, ahead = false }: { at: string; where: string | undefined; ahead?: boolean }) {
   const of = zoneFor(where)
   return (
     <time dateTime={at} title={inFull(parse(at), of)}>
-      {civil(parse(at), of).clock} <i>{short(of)}</i>
+      {civil(parse(at), of).clock} <i>{short(of) + (ahead ? ' ' + offset(parse(at), of) : '')}</i>
     </time>
   )
 }

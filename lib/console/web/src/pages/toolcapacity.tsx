@@ -8,7 +8,7 @@ import { useLive } from '../live'
 import type { Load } from '../load'
 import { query, to, withQuery } from '../router'
 import { meanOf } from '../stats'
-import { span } from '../time'
+import { length, span } from '../time'
 import { Absent, Field, InTerminal, useAsked, useWeek } from '../tool'
 import { pending, Waiting } from '../ui'
 
@@ -47,23 +47,23 @@ const first = [
   { name: 'schedules', label: 'Jobs with a schedule', usual: '100' },
   { name: 'runs_per_day', label: 'Runs a day', usual: '28800' },
   { name: 'peak', label: 'Runs/s in the busiest minute', usual: '' },
-  { name: 'duration', label: 'A run takes', usual: '100ms' },
-  { name: 'retry_rate', label: 'Retries of a run', usual: '0' },
-  { name: 'retention', label: 'Runs are kept for', usual: '30d' },
+  { name: 'duration', label: 'A run takes, on average', usual: '100ms' },
+  { name: 'retry_rate', label: 'Retries a run (0.05: 1 in 20)', usual: '0' },
+  { name: 'retention', label: 'Ended runs are kept for', usual: '30d' },
 ]
 const others = [
-  { name: 'at_once', label: 'Share at the full minute', usual: '1' },
-  { name: 'late', label: 'To start within', usual: '30s' },
-  { name: 'on_demand', label: 'Share that is asked for', usual: '0' },
-  { name: 'ahead', label: 'Share asked for ahead', usual: '0' },
-  { name: 'runs_in_request', label: 'Runs in a request', usual: '1' },
-  { name: 'payload', label: 'Payload, bytes', usual: '40' },
-  { name: 'result', label: 'Result, bytes', usual: '0' },
+  { name: 'at_once', label: 'Share of a minute due at :00', usual: '1' },
+  { name: 'late', label: 'These are to start within', usual: '30s' },
+  { name: 'on_demand', label: 'Share triggered by the API', usual: '0' },
+  { name: 'ahead', label: 'Share triggered ahead of time', usual: '0' },
+  { name: 'runs_in_request', label: 'Runs in a request to the API', usual: '1' },
+  { name: 'payload', label: 'Payload of a request, bytes', usual: '40' },
+  { name: 'result', label: 'Result of a run, bytes', usual: '0' },
   { name: 'tenants', label: 'Tenants', usual: '1' },
-  { name: 'priority', label: 'Share of one priority', usual: '1' },
-  { name: 'hot_job', label: 'Requests/s of the busiest job', usual: '0' },
-  { name: 'shards', label: 'Shards', usual: '' },
-  { name: 'helpers', label: 'Helpers of a tick', usual: '' },
+  { name: 'priority', label: 'Share of the usual priority', usual: '1' },
+  { name: 'hot_job', label: 'Requests/s for the busiest job', usual: '0' },
+  { name: 'shards', label: 'Shards of the table', usual: '' },
+  { name: 'helpers', label: 'Ticks at once beside the first', usual: '' },
 ]
 
 const labels = Object.fromEntries([...first, ...others].map((f) => [f.name, f.label]))
@@ -104,7 +104,7 @@ export function Capacity() {
         ))}
       </div>
       <details class="besides" ref={besides}>
-        <summary>When they are due, what they carry, and the stack itself</summary>
+        <summary>When runs are due, what they carry, and the stack itself</summary>
         <div class="filters">
           {others.map((f) => (
             <Field key={f.name} {...f} wrong={refused.includes(f.name)} placeholder={f.usual || usual(f.name)} />
@@ -141,25 +141,28 @@ function Verdict({ of }: { of: Answer }) {
         </strong>{' '}
         <span class="fine">
           {!verdict.one_stack && `${dollars(bill.dollars_per_month)} a month for all of them. `}
-          Were nothing shared, it would be {dollars(bill.dollars_per_month_unshared)}. List prices of {of.region}, {of.prices_as_of}; quotas as of {of.quotas_as_of}.
+          If no run shared a request with another, it would be {dollars(bill.dollars_per_month_unshared)}. List prices of {of.region}, {of.prices_as_of}; quotas as of {of.quotas_as_of}.
         </span>
       </p>
       {!verdict.one_stack && (
-        <ul class="meaning">
-          {verdict.reasons.map((r) => (
-            <li key={r.what}>
-              {r.what}: reached at {count(r.reached_at_runs_per_second)} runs/s
-            </li>
-          ))}
-        </ul>
+        <div>
+          <p>No parameter and no quota helps against:</p>
+          <ul class="meaning">
+            {verdict.reasons.map((r) => (
+              <li key={r.what}>
+                {r.what}: reached at {count(r.reached_at_runs_per_second)} runs/s in the busiest minute; this load has {count(of.load.peak_runs_per_second)}
+              </li>
+            ))}
+          </ul>
+        </div>
       )}
       <dl class="facts nearest">
         <div>
-          <dt>First limit that it is beyond</dt>
+          <dt>First limit that this load is beyond</dt>
           <dd>{beyond ? <Nearest of={beyond} /> : 'none'}</dd>
         </div>
         <div>
-          <dt>First limit that it has not reached</dt>
+          <dt>Next limit that it would reach</dt>
           <dd>{next ? <Nearest of={next} /> : 'none: it is beyond all that are known'}</dd>
         </div>
       </dl>
@@ -179,13 +182,20 @@ function Needs({ of }: { of: Answer }) {
   const { load, workers: w, queues: q, table: t, ticks } = of
   const late = w.last_start_seconds
   const rows: [string, ComponentChildren][] = [
-    ['Workers at the peak', `${count(w.functions_burst)}, ${count(w.functions_mean)} on average`],
-    ['Runs a second', `${count(load.runs_per_second)}, ${count(load.peak_runs_per_second)} in the busiest minute, ${count(w.starts_per_second)} when most start`],
-    ['The last of them starts', late > 0 ? `after ${time(late)}, of ${load.late} that are allowed` : `within ${load.late}`],
-    ['Queue', `${count(q.messages_waiting)} messages wait for their second, ${count(w.messages_in_flight)} are in flight`],
+    ['Workers at the peak', `${count(w.functions_burst)} functions at once, ${count(w.functions_mean)} on average over the month`],
+    ['Runs a second', `${count(load.runs_per_second)} on average, ${count(load.peak_runs_per_second)} in the busiest minute, ${count(w.starts_per_second)} while most start`],
+    [
+      'The last run of a minute',
+      late > (length(load.late) / 1000) * (1 + 1e-6) ? (
+        <>
+          <span class="wrong">too late</span>: it starts {time(late)} after it is due, and {load.late} are allowed
+        </>
+      ) : late > 0 ? `starts ${time(late)} after it is due: in time, ${load.late} are allowed` : 'starts when it is due',
+    ],
+    ['Messages in queues', `${count(q.messages_waiting)} sent ahead of their second, ${count(w.messages_in_flight)} with workers`],
     ['Requests to SQS', `${count(q.requests_per_second)} a second`],
-    ['Store', `${size(t.stored_gb)}, ${size(t.jobs_gb)} of it definitions` + (t.objects_gb > 0 ? `; ${size(t.objects_gb)} of objects beside it` : '')],
-    ['Records a day', count(t.records_per_day)],
+    ['Store', `${size(t.stored_gb)}, ${size(t.jobs_gb)} of it definitions of jobs` + (t.objects_gb > 0 ? `; ${size(t.objects_gb)} of objects beside it` : '')],
+    ['Records a day', `${count(t.records_per_day)}, of runs and their timers`],
     ['Ended runs that are kept', `${count(t.runs_kept)}, for ${load.retention}`],
     ['Units of the table', `${count(t.write_units_per_second)} writes/s, ${count(t.read_units_per_second)} reads/s`],
     ['Ticks at once', `${count(ticks.ticks_at_once)}, on ${count(ticks.shards)} shards; a minute takes them ${time(ticks.minute_takes_seconds)}`],
@@ -221,7 +231,7 @@ function Bill({ of: { bill } }: { of: Answer }) {
               Dollars
             </th>
             <th scope="col" class="num">
-              Were nothing shared
+              If nothing is shared
             </th>
             <th class="share" aria-hidden="true" />
           </tr>

@@ -173,7 +173,7 @@ function Verdict({ of }: { of: Answer }) {
         {load > 1 + 1e-9 ? `Too few workers: ${percent(load)} of what they can do comes in, so the queue grows for as long as it lasts.` :
           load > 1 - 1e-9 ? 'No worker to spare: as much comes in as they can do, so a queue that has grown does not become shorter.' :
             wait.runs === 0 ? 'No run started in the counted time.' :
-            `Workers are ${percent(of.utilization)} busy. Half of the runs wait no longer than ${time(wait.p50)}, and 99 of 100 no longer than ${time(wait.p99)}.`}
+            `Workers are ${percent(of.utilization)} busy. ${wait.p50 > 0 ? `Half of the runs wait no longer than ${time(wait.p50)}` : `${percent(wait.share_that_waits_not)} of the runs do not wait`}, and 99 of 100 wait no longer than ${time(wait.p99)}.`}
       </strong>{' '}
       <span class="fine">
         {of.arrived.toLocaleString('en')} runs came in {of.config.for}, {of.waiting_at_the_end.toLocaleString('en')} still wait at the end.
