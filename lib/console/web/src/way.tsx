@@ -126,7 +126,7 @@ function sentence(run: Run, i: number): string {
   const before = run.events[i - 1]
   const wait = until ? span(Date.parse(until) - Date.parse(at)) : ''
   const error = run.attempts.find((a) => a.attempt === attempt)?.error ?? ''
-  const failed = `Attempt ${attempt} failed${error ? ': ' + error.replace(/^handler: /, '') : ''}.`
+  const failed = `Attempt ${attempt} failed${error ? ': ' + error.replace(/^(handler|timeout): /, '') : ''}.`
   switch (event) {
     case 'queued':
       return attempt ? `The lease of attempt ${attempt} is over: its worker is gone. The run starts anew.` : 'It is due: its timer fires, and a tick claims it.'
@@ -147,7 +147,7 @@ function sentence(run: Run, i: number): string {
     case 'succeeded':
       return `Attempt ${attempt} succeeds.`
     case 'dead':
-      return `${before?.event === 'message_taken' ? `The lease of attempt ${attempt} is over, too.` : failed} The run is a dead letter: ${run.reason.replace(/:.*/, '')}.`
+      return `${before?.event === 'message_taken' ? `The lease of attempt ${attempt} is over: its worker is gone, too.` : failed} The run is a dead letter: ${run.reason.replace(/:.*/, '')}.`
     default:
       return event.replaceAll('_', ' ') + '.'
   }

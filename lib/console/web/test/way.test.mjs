@@ -47,6 +47,13 @@ test('the events of a way are those of belfry simulate, and a policy of N attemp
     const what = JSON.stringify(query)
     assert.deepEqual(await listed(page), run.events.map((e) => [e.event, Date.parse(e.at)]), what)
     assert.equal(run.state, end, what)
+    // Each wait is the longest, as the page says: where each attempt fails it gives up when the bands have it at the latest.
+    if (!query.target) {
+      const { gives_up } = await server.call('GET', '/v1/plan/retry?' + new URLSearchParams({ ...policy, ...query }))
+      assert.equal(Date.parse(run.events.find((e) => e.event === end).at) - Date.parse(run.nominal_time), Math.round(gives_up.most * 1000), what)
+    }
+    if (query.target === 'times_out') await page.getByText('the timeout is 1 s.').waitFor() // as an attempt takes less than a timeout may be
+    await page.getByText('Each wait is the longest that its jitter may draw').waitFor()
     assert.equal(count(run, 'running'), tried, what)
     assert.equal(count(run, 'dead'), end === 'dead' ? 1 : 0, what)
     assert.equal(await page.locator('.events li', { hasText: 'The run is a dead letter' }).count(), end === 'dead' ? 1 : 0, what)

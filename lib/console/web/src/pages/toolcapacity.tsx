@@ -182,7 +182,7 @@ function Needs({ of }: { of: Answer }) {
   const { load, workers: w, queues: q, table: t, ticks } = of
   const late = w.last_start_seconds
   const rows: [string, ComponentChildren][] = [
-    ['Workers at the peak', `${count(w.functions_burst)} functions at once, ${count(w.functions_mean)} on average over the month`],
+    ['Workers at the peak', `${count(w.functions_burst)} ${w.functions_burst === 1 ? 'function' : 'functions'} at once, ${count(w.functions_mean)} on average over the month`],
     ['Runs a second', `${count(load.runs_per_second)} on average, ${count(load.peak_runs_per_second)} in the busiest minute, ${count(w.starts_per_second)} while most start`],
     [
       'The last run of a minute',
