@@ -208,7 +208,7 @@ func TestWhatPlansSayOfFewAndMany(t *testing.T) {
 
 func TestAnOrderInWords(t *testing.T) {
 	all := belfry(t, "", strings.Fields("plan order --workers 1 --arrivals 100 --high 50% --low 30% --delayed 50% --messages 20 -n 0")...).out
-	for _, want := range []string{"1 worker with 1 message at once, 20 messages at 100/s, 200ms each on average", "WAITS, FROM READY TO TAKEN", "delayed until ", " ended "} {
+	for _, want := range []string{"1 worker, 20 messages at 100/s, 200ms each on average", "WAITS, FROM READY TO TAKEN", "delayed until ", " ended "} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in\n%s", want, all)
 		}
