@@ -35,6 +35,19 @@ test('a cron expression: words, fields, fires and other schedulers are those of 
   assert.deepEqual(await texts(page.locator('section[aria-labelledby=cron-fields] tbody td:last-child')), api.fields.map((f) => f.means))
   assert.deepEqual(await texts(page.locator('section[aria-labelledby=cron-elsewhere] code')), api.elsewhere.flatMap((e) => e.expressions))
   assert.deepEqual(await texts(page.locator('section[aria-labelledby=cron-elsewhere] .fine')), api.elsewhere.flatMap((e) => e.notes))
+  // None is wider than its line: here each has the year, and below a zone with a long name.
+  const fit = async (at) => {
+    for (const width of [390, 720, 1001, 1100, 1280]) {
+      await page.setViewportSize({ width, height: 800 })
+      assert.deepEqual(await page.locator('.fires li').evaluateAll((all) => all.filter((li) => Math.max(...[...li.children].map((e) => e.getBoundingClientRect().right)) > li.getBoundingClientRect().right + 0.5).map((li) => li.textContent)), [], `${at} at ${width} px`)
+    }
+  }
+  await fit(query.timezone)
+  await page.getByLabel('Time zone').fill('America/Argentina/Buenos_Aires')
+  await page.locator('.fires time', { hasText: 'Buenos Aires −03:00' }).first().waitFor()
+  await fit('Buenos Aires')
+  await page.getByLabel('Time zone').fill(query.timezone)
+  await page.locator('.fires time', { hasText: 'Berlin' }).first().waitFor()
   // The caret goes by the keyboard, and the field below it is explained.
   const input = page.getByLabel('Expression')
   await input.focus()
