@@ -190,6 +190,9 @@ func (c *cli) showQueue(r wire.QueuePlan) error {
 		}
 		out.say("Theory (%s, %s), in the long run: %.1f%% busy, %s wait, for %s on average; %s deep.",
 			t.Name, how, t.Utilization*100, percent(t.Waits), wait(t.Wait), plan.Count(t.Depth))
+		if t.P50 != nil {
+			out.say("Its waits: p50 %s, p90 %s, p99 %s.", wait(*t.P50), wait(*t.P90), wait(*t.P99))
+		}
 	}
 	out.head("CHART")
 	out.text.WriteString(queueChart(r).Text(out.wide))

@@ -115,6 +115,11 @@ type QueueTheory struct {
 	Waits       float64 `json:"share_that_waits" doc:"share of the runs that wait"`
 	Wait        float64 `json:"mean_wait_seconds" doc:"mean wait, of all runs"`
 	Depth       float64 `json:"mean_depth" doc:"runs that wait, on average"`
+
+	// What is known of the waits one by one.
+	P50 *float64 `json:"wait_p50,omitempty" doc:"half of the runs wait no longer, in seconds; left out but for exponential durations and one priority"`
+	P90 *float64 `json:"wait_p90,omitempty" doc:"90 % of the runs wait no longer"`
+	P99 *float64 `json:"wait_p99,omitempty" doc:"99 % of the runs wait no longer"`
 }
 
 // QueuePoint is a stretch of the simulated time.

@@ -99,6 +99,11 @@ func TestQueuesOfErlang(t *testing.T) {
 			// Those who wait do so for an exponential time: P(W > t) = C exp(-(c-a)t).
 			rest := float64(c.workers) - c.load
 			near(t, "p99 of the wait", r.Wait.P99, math.Log(theory.Waits/0.01)/rest, c.within*1.3)
+			for share, wait := range map[float64]*float64{0.5: theory.P50, 0.9: theory.P90, 0.99: theory.P99} {
+				if longer := queueing.WaitsLonger(c.workers, c.load, 1, *wait); *wait > 0 && math.Abs(longer-(1-share)) > 1e-9 || *wait == 0 && theory.Waits > 1-share {
+					t.Errorf("of all %g wait no longer than %g s, and %g do", share, *wait, longer)
+				}
+			}
 			near(t, "P(W > p90)", queueing.WaitsLonger(c.workers, c.load, 1, max(r.Wait.P90, 0)), min(0.1, theory.Waits), 0.06)
 		})
 	}

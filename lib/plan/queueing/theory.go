@@ -2,6 +2,7 @@ package queueing
 
 import (
 	"math"
+	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -36,6 +37,13 @@ func TheoryOf(c wire.QueueQuestion) (wire.QueueTheory, bool) {
 	t.Name = map[bool]string{true: "M/M/c, Erlang C", false: "M/G/c, Allen-Cunneen"}[c.Service.Kind == Exponential]
 	if c.Workers == 1 && c.Service.Kind != Exponential {
 		t.Name = "M/G/1, Pollaczek-Khinchine"
+	}
+	// Priorities leave the mean as it is and spread the waits; of one alone, and exponential durations, each wait is known.
+	if c.Service.Kind == Exponential && slices.Max(c.Shares[:]) >= 1-slack {
+		quantile := func(share float64) *float64 {
+			return new(max(0, math.Log(t.Waits/(1-share))) * mean / (float64(c.Workers) - load))
+		}
+		t.P50, t.P90, t.P99 = quantile(0.5), quantile(0.9), quantile(0.99)
 	}
 	return t, true
 }

@@ -248,6 +248,7 @@ test('a queue of a known kind has its theory beside it, sliders and fields go by
   await page.getByRole('columnheader', { name: 'Theory, in the long run: M/M/c, Erlang C, exact' }).waitFor()
   const theory = await texts(page.getByRole('region', { name: 'In all' }).locator('td:nth-child(3)'))
   ;[api.theory.utilization, api.theory.share_that_waits, api.theory.mean_wait_seconds, api.theory.mean_depth].forEach((n, i) => near(theory[i], n, 'theory ' + i))
+  ;[api.theory.wait_p50, api.theory.wait_p90, api.theory.wait_p99].forEach((n, i) => near(theory[5 + i], n, 'theory of waits ' + i))
   const slider = page.getByRole('slider', { name: 'Workers', exact: true })
   await slider.focus()
   await page.keyboard.press('ArrowRight')

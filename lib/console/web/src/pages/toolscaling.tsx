@@ -44,7 +44,7 @@ interface Answer {
   deepest: number
   wait: Wait
   by_priority: Wait[]
-  theory?: { name: string; exact: boolean; utilization: number; share_that_waits: number; mean_wait_seconds: number; mean_depth: number }
+  theory?: { name: string; exact: boolean; utilization: number; share_that_waits: number; mean_wait_seconds: number; mean_depth: number; wait_p50?: number; wait_p90?: number; wait_p99?: number }
   series: Point[]
 }
 
@@ -303,6 +303,7 @@ function Series({ all }: { all: Point[] }) {
 
 function Numbers({ of }: { of: Answer }) {
   const { wait, theory } = of
+  const known = (n: number | undefined) => (n === undefined ? undefined : time(n))
   const waited = (n: number) => (wait.runs ? time(n) : '–')
   const ranks = of.by_priority.filter((w) => w.runs > 0).length
   const rows: [string, string, string?][] = [
@@ -311,9 +312,9 @@ function Numbers({ of }: { of: Answer }) {
     ['Mean wait', waited(wait.mean), theory && time(theory.mean_wait_seconds)],
     ['Depth, on average', count(of.mean_depth), theory && count(theory.mean_depth)],
     ['Deepest', count(of.deepest)],
-    ['Wait, p50', waited(wait.p50)],
-    ['p90', waited(wait.p90)],
-    ['p99', waited(wait.p99)],
+    ['Wait, p50', waited(wait.p50), known(theory?.wait_p50)],
+    ['p90', waited(wait.p90), known(theory?.wait_p90)],
+    ['p99', waited(wait.p99), known(theory?.wait_p99)],
     ['longest', waited(wait.max)],
     ...(ranks > 1 ? of.by_priority.flatMap((w, i): [string, string][] => (w.runs ? [[`Mean wait, ${['high', 'normal', 'low'][i]} priority`, time(w.mean)], ['p99', time(w.p99)]] : [])) : []),
     ...(of.config.batch > 1 ? [['Mean batch', count(of.mean_batch)] as [string, string]] : []),
