@@ -24,6 +24,11 @@
 // The ledger reads each write of a run (ledger.go): the report says what was stored, with the attempts that a record has no room for and the runs
 // that have expired. Where a scenario asks for events (events.go), it says each change of a record, too, and what was done with the run's messages.
 //
+// # A demonstration
+//
+// DemonstrateOnce (once.go) plays one run to which something goes wrong, over the same house with faulty engines. Its two workers (once_hands.go) hold their
+// leases themselves, die, and stand still; its target (once_target.go) counts. What happens is told as it is written and sent (once_words.go).
+//
 // # What it does not promise
 //
 // That it is what a deployment does to the second: a network, a full disk and a slow target are not in it, and a tick by the minute catches up

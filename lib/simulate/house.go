@@ -24,6 +24,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -53,7 +54,17 @@ type house struct {
 	// looked is told of each run that somebody is about to look at, whose lease is to be what its worker has made it by now.
 	looked func(context.Context, run.ID) error
 
+	seams seams
+
 	process
+}
+
+// seams are where a demonstration puts faults between the process and what that stands on, and where it looks on. Nil fields are left out.
+type seams struct {
+	store   func(store.Store) store.Store
+	queue   func(queue.Queue) queue.Queue
+	wrote   func(run.Run)                                       // is told of each record of a run that was written, in the middle of the write
+	message func(id run.ID, event string, hidden time.Duration) // is told what is done with each message of a run
 }
 
 // process is what a kill ends.
@@ -66,14 +77,15 @@ type process struct {
 }
 
 // build puts a house together, in which schedules fire up to an instant. The process dies at each cut-th write, 0 for never.
-func build(ctx context.Context, s Scenario, seed *uint64, until time.Time, cut int, looked func(context.Context, run.ID) error) (*house, error) {
-	h := &house{looked: looked, clock: virtual.NewClock(s.Start), diary: virtual.NewDiary(), drawn: seed != nil, jitter: jitter(seed), until: until}
+func build(ctx context.Context, s Scenario, seed *uint64, until time.Time, cut int, looked func(context.Context, run.ID) error, between seams) (*house, error) {
+	h := &house{looked: looked, seams: between, clock: virtual.NewClock(s.Start), diary: virtual.NewDiary(), drawn: seed != nil, jitter: jitter(seed), until: until}
 	var handlers []string
 	h.pools, handlers = needs(s)
 	h.ledger = newLedger(h.diary.Watch(memory.New(memory.Config{Now: h.expiry})), cut, h.clock.Now)
 	if s.Events {
 		h.ledger.events = map[run.ID][]Event{}
 	}
+	h.ledger.watch = between.wrote
 	draws := rand.New(rand.NewPCG(1, 2))
 	if seed != nil {
 		draws = rand.New(rand.NewPCG(*seed, 3))
@@ -120,15 +132,22 @@ func (h *house) start() error {
 	registry := metrics.New()
 	queues, pools := map[string]queue.Queue{}, map[string]string{}
 	h.mail = make([]*mailbox, len(h.pools))
-	var note func(run.ID, string, time.Duration)
+	note := h.seams.message
 	if h.ledger.events != nil {
 		note = h.ledger.message
+	}
+	under := store.Store(h.ledger)
+	if h.seams.store != nil {
+		under = h.seams.store(h.ledger)
 	}
 	for i, name := range h.pools {
 		h.mail[i] = newMailbox(h.clock.Passed, h.looked, note)
 		queues[name], pools[name] = h.mail[i], tenant
+		if h.seams.queue != nil {
+			queues[name] = h.seams.queue(h.mail[i])
+		}
 	}
-	book := job.NewBook(h.ledger, func(spec schedule.Spec) (job.Fires, error) {
+	book := job.NewBook(under, func(spec schedule.Spec) (job.Fires, error) {
 		fires, err := job.Compile(spec)
 		if err != nil {
 			return nil, err
@@ -137,7 +156,7 @@ func (h *house) start() error {
 	})
 	book.Jitter = h.jitter
 	var err error
-	if h.dispatch, err = dispatch.New(dispatch.Config{Store: h.ledger, Book: book, Queues: queues, Layout: h.layout, Now: h.clock.Now, Elapsed: h.clock.Elapsed,
+	if h.dispatch, err = dispatch.New(dispatch.Config{Store: under, Book: book, Queues: queues, Layout: h.layout, Now: h.clock.Now, Elapsed: h.clock.Elapsed,
 		NewID: h.draws, Log: log, Metrics: registry, Blobs: h.blobs, Still: true,
 		LookAhead: time.Millisecond, // nothing is claimed before its very instant
 	}); err != nil {
@@ -151,7 +170,7 @@ func (h *house) start() error {
 		Log: log}); err != nil {
 		return err
 	}
-	h.control, err = control.New(control.Config{Store: h.ledger, Blobs: h.blobs, Dispatch: h.dispatch, Now: h.clock.Now, NewID: h.ids, Log: log,
+	h.control, err = control.New(control.Config{Store: under, Blobs: h.blobs, Dispatch: h.dispatch, Now: h.clock.Now, NewID: h.ids, Log: log,
 		Can: func(string, target.Spec) error { return nil },
 	})
 	return err

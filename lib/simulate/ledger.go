@@ -48,6 +48,7 @@ type ledger struct {
 	nodes int   // of the workflows of all runs that have begun
 	data  int64 // bytes of results and inputs
 
+	watch  func(run.Run)      // is told of each record of a run that was written; nil where nobody asks. It is not to call the ledger
 	events map[run.ID][]Event // of each run and each step; nil where nobody asks for them
 	told   int                // how many of them there are
 
@@ -300,6 +301,9 @@ func (l *ledger) noteRun(op *store.Op) {
 	r, ok, err := run.FromItem(of, id, store.Item{Key: op.Key, Version: 1, Value: op.Value})
 	if err != nil || !ok {
 		return
+	}
+	if l.watch != nil {
+		l.watch(r)
 	}
 	a := l.runs[id.Whole()]
 	if id.IsStep() {

@@ -115,7 +115,7 @@ func Play(ctx context.Context, s Scenario, o Options) (Report, error) {
 	p.script = slices.Clone(s.Script)
 	slices.SortStableFunc(p.script, func(a, b Line) int { return a.At.Compare(b.At) })
 	var err error
-	if p.house, err = build(ctx, s, o.Seed, until, o.Cut, p.renewed); err != nil {
+	if p.house, err = build(ctx, s, o.Seed, until, o.Cut, p.renewed, seams{}); err != nil {
 		return Report{}, fmt.Errorf("simulate: %w", err)
 	}
 	defer p.house.close()

@@ -1,0 +1,315 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	queuefaulty "github.com/belfry-scheduler/belfry/lib/queue/faulty"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	storefaulty "github.com/belfry-scheduler/belfry/lib/store/faulty"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// What can go wrong in a demonstration.
+const (
+	faultNone     = "none"
+	faultTwice    = "message_twice" // the queue has the message twice
+	faultBefore   = "dies_before"   // the worker dies before it calls the target
+	faultAfter    = "dies_after"    // the worker dies after the effect, and before the target's answer
+	faultAnswer   = "answer_lost"   // the target's answer is lost
+	faultWrite    = "write_lost"    // the end of the attempt is written, and the store's answer is lost
+	faultZombie   = "zombie"        // the worker stands still before its call, until another has made its own
+	faultClock    = "clock"         // the clocks of all hosts jump ahead while an attempt is under way, and its message comes again
+	guardNone     = "none"
+	guardKey      = "key"
+	guardFence    = "fence"
+	guardBoth     = "both"
+	laneScheduler = "scheduler"
+	laneStore     = "store"
+	laneQueue     = "queue"
+	laneTarget    = "target"
+)
+
+// The questions that a demonstration answers.
+var (
+	OnceGuarantees = []string{string(job.AtLeastOnce), string(job.AtMostOnce)}
+	OnceFaults     = []string{faultNone, faultTwice, faultBefore, faultAfter, faultAnswer, faultWrite, faultZombie, faultClock}
+	OnceGuards     = []string{guardNone, guardKey, guardFence, guardBoth}
+)
+
+// The times of a demonstration. An attempt is shorter than a third of its lease, but for one that waits for an answer.
+const (
+	onceCalls    = time.Second      // from the start of an attempt to its call
+	onceBreaks   = time.Second      // from the call to what goes wrong meanwhile
+	onceAnswers  = 2 * time.Second  // from the call to its answer
+	onceTimeout  = 10 * time.Second // of an attempt
+	onceRetries  = 2 * time.Second  // from a failure to the next attempt
+	onceSleeps   = 45 * time.Second // how long a zombie stands still: longer than its lease, until its successor has called and waits for the answer
+	onceJumps    = time.Hour        // how far the clocks jump
+	onceWorks    = 20 * time.Second // from the call to its answer where they do, and where a zombie is to meet its successor
+	onceJumpsIn  = 7 * time.Second  // from the call to the jump: before the lease is renewed
+	onceAgain    = time.Second      // from the jump until the queue has the message again, so that somebody looks at the lease
+	onceLasts    = time.Hour        // the longest demonstration
+	onceInstants = 10_000           // the most instants of one
+)
+
+// onceBegins is when a demonstration begins, by the clocks of its hosts.
+var onceBegins = time.Date(2026, time.January, 5, 9, 0, 0, 0, time.UTC)
+
+// once plays one demonstration: the scheduler of a house, two workers, and a target that counts.
+type once struct {
+	*player
+	question wire.OnceQuestion
+	plan     wire.OncePlan
+	payee    payee
+	workers  []*hand
+
+	doer     string                      // who does what is being noted: a place
+	last     run.Run                     // as it was written last
+	sent     int                         // messages
+	letter   func(context.Context) error // has the first message once more; nil before it was sent
+	live     int                         // of them, those that were not deleted
+	settled  bool                        // the message of the run has been deleted since it ended
+	lost     bool                        // the answer of a write was lost
+	losing   bool                        // that of the write under way is about to be
+	renewing bool                        // a lease is being renewed
+	doubling bool                        // the queue makes a message again by itself
+	actions  []action
+	order    int // of actions
+}
+
+// action is what somebody does at an instant.
+type action struct {
+	at    int64 // Unix ms, as they pass
+	order int
+	do    func(context.Context) error
+}
+
+// Demonstrator answers what a server is asked.
+type Demonstrator struct{}
+
+// Once is DemonstrateOnce.
+func (Demonstrator) Once(ctx context.Context, q wire.OnceQuestion) (wire.OncePlan, error) {
+	return DemonstrateOnce(ctx, q)
+}
+
+// DemonstrateOnce plays one run to which something goes wrong, and all other questions beside it for comparison. The error joins an *invalid.Error for each
+// field that is wrong; or it is that of the context, or of a demonstration that went wrong by itself. The same question has the same answer.
+func DemonstrateOnce(ctx context.Context, q wire.OnceQuestion) (wire.OncePlan, error) {
+	q.Guarantee, q.Fault, q.Guard = cmp.Or(q.Guarantee, OnceGuarantees[0]), cmp.Or(q.Fault, faultNone), cmp.Or(q.Guard, guardNone)
+	var wrong []error
+	for _, f := range []struct {
+		name, got string
+		want      []string
+	}{{"guarantee", q.Guarantee, OnceGuarantees}, {"fault", q.Fault, OnceFaults}, {"guard", q.Guard, OnceGuards}} {
+		if !slices.Contains(f.want, f.got) {
+			wrong = append(wrong, invalid.Field(f.name, f.got, "one of "+strings.Join(f.want, ", ")))
+		}
+	}
+	if len(wrong) > 0 {
+		return wire.OncePlan{}, errors.Join(wrong...)
+	}
+	var asked wire.OncePlan
+	var rows []wire.OnceRow
+	for _, guarantee := range OnceGuarantees {
+		for _, fault := range OnceFaults {
+			for _, guard := range OnceGuards {
+				one := wire.OnceQuestion{Guarantee: guarantee, Fault: fault, Guard: guard}
+				made, err := playOnce(ctx, one)
+				if err != nil {
+					return wire.OncePlan{}, err
+				}
+				if one == q {
+					asked = made
+				}
+				rows = append(rows, wire.OnceRow{Question: one, Outcome: made.Outcome})
+			}
+		}
+	}
+	asked.Compare = rows
+	return asked, nil
+}
+
+// playOnce plays one question that was checked.
+func playOnce(ctx context.Context, q wire.OnceQuestion) (wire.OncePlan, error) {
+	timeout := onceTimeout
+	if q.Fault == faultClock || q.Fault == faultZombie {
+		timeout += onceWorks
+	}
+	s := Scenario{Start: onceBegins, Workers: 2, Jobs: []Job{{Name: "payment", Definition: job.Definition{
+		Target: target.Spec{Handler: &target.Handler{Name: "pay"}}, Guarantee: job.Guarantee(q.Guarantee), Timeout: schedule.Duration(timeout),
+		Retry: onceRetry(q),
+	}}}}
+	o := &once{question: q, plan: wire.OncePlan{Question: q, Events: []wire.OnceEvent{}}, payee: payee{guard: q.Guard, keys: map[string]bool{}},
+		workers: []*hand{{place: "worker_1"}, {place: "worker_2"}}, doer: laneScheduler}
+	o.player = &player{scenario: s, now: s.Start.UnixMilli(), names: map[string]run.ID{}, as: map[run.ID]string{}, refused: []Refusal{}}
+	o.busy.init()
+	quiet := func(context.Context, run.ID) error { return nil } // these workers renew their leases themselves
+	var err error
+	if o.house, err = build(ctx, s, nil, s.Start.Add(onceLasts), 0, quiet, seams{store: o.faultyStore, queue: o.faultyQueue, wrote: o.wrote, message: o.message}); err != nil {
+		return wire.OncePlan{}, fmt.Errorf("demonstrate: %w", err)
+	}
+	defer o.close()
+	if err := o.play(ctx); err != nil {
+		return wire.OncePlan{}, fmt.Errorf("demonstrate %s, %s, %s: at %s: %w", q.Guarantee, q.Fault, q.Guard, o.clock.Passed().Format(time.RFC3339), err)
+	}
+	o.plan.Outcome.State = o.last.State.String()
+	o.plan.Outcome.Effects, o.plan.Outcome.Calls = o.payee.effects, o.payee.calls
+	o.plan.Outcome.RefusedCalls = o.payee.calls - o.payee.effects
+	if n := len(o.plan.Events); n > 0 {
+		o.plan.Lasts = o.plan.Events[n-1].At
+	}
+	o.plan.Says = says(o.plan)
+	return o.plan, nil
+}
+
+// onceRetry waits for as long after each failure. At most once has none.
+func onceRetry(q wire.OnceQuestion) job.Retry {
+	if q.Guarantee == string(job.AtMostOnce) {
+		return job.Retry{}
+	}
+	return job.Retry{MaxAttempts: 3, Initial: schedule.Duration(onceRetries), Factor: 1, Max: schedule.Duration(onceRetries)}
+}
+
+// faultyQueue has the first message of the run twice.
+func (o *once) faultyQueue(q queue.Queue) queue.Queue {
+	return queuefaulty.Wrap(q, queuefaulty.Hooks{Send: func(priority queue.Priority, m queue.Outgoing) queuefaulty.Fate {
+		if o.letter == nil {
+			o.letter = func(ctx context.Context) error {
+				o.doubling = true
+				errs, err := q.Send(ctx, priority, m)
+				o.doubling = false
+				return errors.Join(append(errs, err)...)
+			}
+		}
+		return queuefaulty.Fate{Double: o.question.Fault == faultTwice && o.sent == 0}
+	}})
+}
+
+// faultyStore does the first write that ends the run, and loses its answer.
+func (o *once) faultyStore(s store.Store) store.Store {
+	return storefaulty.New(s, func(_ context.Context, c storefaulty.Call) storefaulty.Fault {
+		if o.question.Fault != faultWrite || o.lost || c.Method != storefaulty.Write && c.Method != storefaulty.WriteEach {
+			return storefaulty.Fault{}
+		}
+		for i := range c.Ops {
+			op := &c.Ops[i]
+			of, id, ok := run.IDFromKey(op.Key)
+			if op.Kind != store.Put || !ok {
+				continue
+			}
+			if r, ok, err := run.FromItem(of, id, store.Item{Key: op.Key, Version: 1, Value: op.Value}); err == nil && ok && r.State.Ended() {
+				o.lost, o.losing = true, true
+				return storefaulty.Fault{Lose: store.ErrUnknown}
+			}
+		}
+		return storefaulty.Fault{}
+	})
+}
+
+// play goes from one instant to the next, until nothing more is to happen to the run.
+func (o *once) play(ctx context.Context) error {
+	for _, l := range []Line{{Do: Put, Job: o.scenario.Jobs[0].Name, Definition: o.scenario.Jobs[0].Definition},
+		{Do: Trigger, Triggers: []Triggered{{As: "payment", Asked: control.Asked{Job: o.scenario.Jobs[0].Name}}}}} {
+		if err := o.line(ctx, l); err != nil {
+			return err
+		}
+	}
+	if len(o.refused) > 0 {
+		return errors.New(o.refused[0].Detail)
+	}
+	limit := o.now + onceLasts.Milliseconds()
+	for range onceInstants {
+		if err := o.instant(ctx); err != nil {
+			return err
+		}
+		if o.over() {
+			return nil
+		}
+		next := o.next()
+		if next > limit {
+			return fmt.Errorf("the run has not ended after %s: it is %s", schedule.Duration(onceLasts), o.last.State)
+		}
+		o.now = max(o.now, next)
+		o.clock.Set(time.UnixMilli(o.now))
+	}
+	return fmt.Errorf("it has more than %d instants", onceInstants)
+}
+
+// over tells whether the run has ended, and nobody has anything left to do with it.
+func (o *once) over() bool {
+	_, message := o.mail[0].Next()
+	return o.last.State.Ended() && len(o.actions) == 0 && !message
+}
+
+// next is the next instant at which there is something to do, or never.
+func (o *once) next() int64 {
+	o.player.workers = 0
+	for _, w := range o.workers {
+		if w.idle() {
+			o.player.workers++
+		}
+	}
+	at := o.player.next()
+	for _, a := range o.actions {
+		at = min(at, a.at)
+	}
+	return at
+}
+
+// instant does all that is due at one: what workers and the target do, then what ticks find, then what idle workers take.
+func (o *once) instant(ctx context.Context) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if len(o.actions) > 0 && o.actions[0].at <= o.now {
+			a := o.actions[0]
+			o.actions = o.actions[1:]
+			if err := a.do(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		o.doer = laneScheduler
+		made, err := o.pass(ctx)
+		if err != nil {
+			return err
+		}
+		if !made {
+			o.fresh = time.Time{}
+		}
+		took, err := o.take(ctx)
+		if err != nil {
+			return err
+		}
+		if !made && !took {
+			return nil
+		}
+	}
+}
+
+// after has something done a while later. What is due at one instant is done in the order in which it was asked for.
+func (o *once) after(wait time.Duration, do func(context.Context) error) {
+	o.order++
+	o.actions = append(o.actions, action{at: o.now + wait.Milliseconds(), order: o.order, do: do})
+	slices.SortFunc(o.actions, func(a, b action) int { return cmp.Or(cmp.Compare(a.at, b.at), a.order-b.order) })
+}
+
+// tell adds what happened. Its time is from when the run was asked for.
+func (o *once) tell(e wire.OnceEvent) {
+	e.At = o.clock.Passed().Sub(onceBegins).Seconds()
+	o.plan.Events = append(o.plan.Events, e)
+}
