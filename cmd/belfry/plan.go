@@ -166,7 +166,7 @@ prices with its date. What rests on an assumed time is marked by a star: no tick
 	cmd.Flags().IntVar(&l.Helpers, "helpers", l.Helpers, "`NUMBER` of ticks at once beside the one by the clock; as many as the load needs by default")
 	cmd.Flags().StringVar(&p.region, "region", "", "`REGION` that the prices must be of; that of the price file by default")
 	cmd.Flags().StringVar(&p.prices, "prices", "", "`FILE` of prices instead of those that this build brings, in the form of \"belfry plan prices\"")
-	cmd.AddCommand(c.planQueue(), c.planOrder(), c.planRetry(), c.planPrices())
+	cmd.AddCommand(c.planQueue(), c.planOrder(), c.planOnce(), c.planRetry(), c.planPrices())
 	return cmd
 }
 

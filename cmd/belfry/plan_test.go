@@ -167,6 +167,9 @@ func TestMistakesInPlansAreNamed(t *testing.T) {
 		{"plan order --workers 2 --arrivals 5 --longest-delay 0s", "--longest-delay: got 0s,"},
 		{"plan order --workers 2 --arrivals 5 --delayed 120%", "--delayed: "},
 		{"plan order --workers 2 --arrivals 5 -n -1", "-n -1: "},
+		{"plan once --guarantee exactly_once", "--guarantee: got \"exactly_once\", want one of at_least_once, at_most_once"},
+		{"plan once --fault fire", "--fault: got \"fire\", want one of none, message_twice"},
+		{"plan once --guard dog", "--guard: got \"dog\", want one of none, key"},
 		{"plan queue --workers 1.5 --arrivals 5", `"--workers" flag: want a whole number`},
 		{"plan queue --workers 2 --arrivals 5 --batch 2.5", `"--batch" flag: want a whole number`},
 		{"plan --runs-per-second 5 --schedules 10k --tenants 1.9", `"--tenants" flag: want a whole number`},
@@ -203,6 +206,20 @@ func TestWhatPlansSayOfFewAndMany(t *testing.T) {
 	}
 	if text := belfry(t, "", "plan", "--help").out; !strings.Contains(text, "belfry plan [flags]") || !strings.Contains(text, "belfry plan COMMAND") {
 		t.Errorf("the usage has not both forms:\n%s", text)
+	}
+}
+
+func TestARunThatGoesWrongInWords(t *testing.T) {
+	for command, wants := range map[string][]string{
+		"plan once --fault dies_after":                          {"The target was called twice, and paid twice.", "worker_died", "dies_after     2 of 2  1 of 2  2 of 2  1 of 2", "1 of 2: the target was called twice, and paid once."},
+		"plan once --guarantee at_most_once --fault dies_after": {"The run is unknown.", "dies_before    0 of 0 ?  0 of 0 ?  0 of 0 ?  0 of 0 ?", "A question mark"},
+	} {
+		out := belfry(t, "", strings.Fields(command)...).out
+		for _, want := range wants {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: no %q in\n%s", command, want, out)
+			}
+		}
 	}
 }
 

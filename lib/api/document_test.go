@@ -102,7 +102,7 @@ func TestDocumentHoldsTheWholeSurface(t *testing.T) {
 		POST /v1/jobs/{job}/resume, POST /v1/jobs/{job}/runs, POST /v1/runs/batch, GET /v1/jobs/{job}/runs, GET /v1/runs, POST /v1/runs/last, GET /v1/runs/{run},
 		POST /v1/runs/{run}/cancel, POST /v1/runs/{run}/retry, POST /v1/runs/cancel, POST /v1/runs/retry, GET /v1/runs/{run}/logs, GET /v1/runs/{run}/payload, GET /v1/runs/{run}/result, GET /v1/runs/{run}/steps, GET /v1/runs/{run}/graph, GET /v1/dead-letters, GET /v1/stats, GET /v1/dead-letters/groups, POST /v1/dead-letters/redrive, POST /v1/dead-letters/discard,
 		POST /v1/workflows/validate, POST /v1/workflows/simulate, GET /v1/schemas/workflow.json,
-		GET /v1/cron, POST /v1/simulate, GET /v1/plan/retry, GET /v1/plan/queue, GET /v1/plan/capacity, GET /v1/plan/order, GET /v1/queues, GET /v1/queues/{queue}/messages, GET /v1/workers, GET /v1/backup, GET /healthz, GET /readyz,
+		GET /v1/cron, POST /v1/simulate, GET /v1/plan/retry, GET /v1/plan/queue, GET /v1/plan/capacity, GET /v1/plan/order, GET /v1/plan/once, GET /v1/queues, GET /v1/queues/{queue}/messages, GET /v1/workers, GET /v1/backup, GET /healthz, GET /readyz,
 		GET /v1/gates, PUT /v1/gates/{gate}, GET /v1/gates/{gate}, DELETE /v1/gates/{gate}, POST /v1/gates/{gate}/close, POST /v1/gates/{gate}/open, GET /v1/gates/{gate}/line, POST /v1/runs/{run}/release,
 		POST /v1/tokens, GET /v1/tokens, DELETE /v1/tokens/{token}, POST /v1/session, GET /v1/session, DELETE /v1/session, GET /v1/changes,
 		PUT /v1/secrets/{secret}, GET /v1/secrets, DELETE /v1/secrets/{secret}, POST /v1/secret-keys/rotate,

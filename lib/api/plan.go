@@ -26,6 +26,8 @@ type Planner interface {
 	Capacity(context.Context, wire.CapacityQuestion) (wire.CapacityPlan, error)
 	// Order gives joined *invalid.Errors, by the names of orderQuestion, of what is wrong with a question.
 	Order(context.Context, wire.OrderQuestion) (wire.OrderPlan, error)
+	// Once gives joined *invalid.Errors, by the names of onceQuestion, of what is wrong with a question.
+	Once(context.Context, wire.OnceQuestion) (wire.OncePlan, error)
 }
 
 type retryQuestion struct {
@@ -91,6 +93,12 @@ type orderQuestion struct {
 	Seed         uint64            `query:"seed" minimum:"1" doc:"seed of all chance: the same one gives the same answer; 1 by default"`
 }
 
+type onceQuestion struct {
+	Guarantee string `query:"guarantee" enum:"at_least_once,at_most_once" doc:"guarantee of the job; at_least_once by default"`
+	Fault     string `query:"fault" enum:"none,message_twice,dies_before,dies_after,answer_lost,write_lost,zombie,clock" doc:"what goes wrong in the first attempt. message_twice: the queue has the message twice; dies_before, dies_after: the worker dies before its call, or after the effect; answer_lost: the target's answer is lost; write_lost: the store's answer to the end of the attempt is lost; zombie: the worker stands still before its call until another has taken over; clock: the clocks of all hosts jump ahead, and the message comes again; none by default"`
+	Guard     string `query:"guard" enum:"none,key,fence,both" doc:"what the target heeds. key: it does nothing for an Idempotency-Key that it knows; fence: it refuses a call whose Belfry-Fence is older than one that it has seen; none by default"`
+}
+
 func (a *api) plans() {
 	var alone planning
 	register(a, operation{id: "plan-capacity", method: http.MethodGet, path: "/v1/plan/capacity", tag: "system", scope: access.Read,
@@ -126,6 +134,21 @@ func (a *api) plans() {
 				return nil, err
 			}
 			return &answer[wire.QueuePlan]{plan}, nil
+		})
+	register(a, operation{id: "plan-once", method: http.MethodGet, path: "/v1/plan/once", tag: "system", scope: access.Read,
+		summary: "Play one run to which something goes wrong, by the scheduler's own code in virtual time: each message, write, call and fence, and how often the target was called and had its effect; one plan of a tenant at a time",
+		codes:   []control.Code{control.CodeBusy}},
+		func(ctx context.Context, p *onceQuestion, in input[noBody]) (*answer[wire.OncePlan], error) {
+			leave, err := alone.enter(in.tenant)
+			if err != nil {
+				return nil, err
+			}
+			defer leave()
+			plan, err := a.Planner.Once(ctx, wire.OnceQuestion(*p))
+			if err != nil {
+				return nil, err
+			}
+			return &answer[wire.OncePlan]{plan}, nil
 		})
 	register(a, operation{id: "plan-order", method: http.MethodGet, path: "/v1/plan/order", tag: "system", scope: access.Read,
 		summary: "Play made-up load through a queue as in a server's own memory (dev, and serve without --store), in virtual time: when each message is sent, ready, taken and done, in their order; one plan of a tenant at a time",

@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/plan/ordering"
 	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/simulate"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -186,6 +187,36 @@ func jsonEqual(t *testing.T, a, b []byte) bool {
 }
 
 // held is a planner that is busy until it is let go.
+// TestARunThatGoesWrongIsPlayed: the answer is that of the demonstration for the same question, in the form that the command line prints.
+func TestARunThatGoesWrongIsPlayed(t *testing.T) {
+	s := start(t, 0, planned)
+	for query, q := range map[string]wire.OnceQuestion{
+		"": {},
+		"?guarantee=at_most_once&fault=dies_after&guard=both": {Guarantee: "at_most_once", Fault: "dies_after", Guard: "both"},
+		"?fault=zombie&guard=fence":                           {Fault: "zombie", Guard: "fence"},
+	} {
+		made, err := simulate.DemonstrateOnce(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := json.Marshal(made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.send("GET", "/v1/plan/once"+query, "").is(200); !jsonEqual(t, got.body, want) {
+			t.Errorf("%s: %s\nwant %s", query, got.body, want)
+		}
+	}
+	for query, field := range map[string]string{"guarantee=exactly_once": "guarantee", "fault=fire": "fault", "guard=dog": "guard"} {
+		if fields := s.send("GET", "/v1/plan/once?"+query, "").refused(400, "malformed"); len(fields) != 1 || !strings.Contains(fields[field], "one of") {
+			t.Errorf("%s is refused as %v", query, fields)
+		}
+	}
+	if without := start(t, 0, nil); without.send("GET", "/v1/plan/once", "").status != 404 {
+		t.Error("a server without a planner has the path")
+	}
+}
+
 type held struct{ began, end chan struct{} }
 
 func (h held) Retry(context.Context, wire.RetryQuestion) (wire.RetryPlan, error) {
@@ -212,6 +243,12 @@ func (h held) Order(context.Context, wire.OrderQuestion) (wire.OrderPlan, error)
 	return wire.OrderPlan{}, nil
 }
 
+func (h held) Once(context.Context, wire.OnceQuestion) (wire.OncePlan, error) {
+	h.began <- struct{}{}
+	<-h.end
+	return wire.OncePlan{}, nil
+}
+
 func TestOnePlanOfATenantIsMadeAtATime(t *testing.T) {
 	planner := held{make(chan struct{}), make(chan struct{})}
 	s := start(t, 0, func(cfg *api.Config) {
@@ -219,12 +256,12 @@ func TestOnePlanOfATenantIsMadeAtATime(t *testing.T) {
 		cfg.Planner = planner
 	})
 	first, other := make(chan reply), make(chan reply)
-	const retry, queue, capacity, order = "/v1/plan/retry", "/v1/plan/queue?workers=1&arrivals=1", "/v1/plan/capacity?runs_per_day=1&schedules=1", "/v1/plan/order?workers=1&arrivals=1"
+	const retry, queue, capacity, order, once = "/v1/plan/retry", "/v1/plan/queue?workers=1&arrivals=1", "/v1/plan/capacity?runs_per_day=1&schedules=1", "/v1/plan/order?workers=1&arrivals=1", "/v1/plan/once?fault=zombie"
 	ask := func(to chan reply, path, token string) { to <- s.send("GET", path, "", bearing(token)...) }
 	ours, theirs := s.token("default", access.Read), s.token("acme", access.Read)
 	go ask(first, retry, ours)
 	<-planner.began
-	for _, path := range []string{retry, queue, capacity, order} {
+	for _, path := range []string{retry, queue, capacity, order, once} {
 		if busy := s.send("GET", path, "", bearing(ours)...).is(429); busy.header.Get("Retry-After") != "1" || into[wire.Problem](busy).Code != "busy" {
 			t.Errorf("Retry-After %q, %s", busy.header.Get("Retry-After"), busy.body)
 		}
@@ -234,7 +271,7 @@ func TestOnePlanOfATenantIsMadeAtATime(t *testing.T) {
 	close(planner.end)
 	(<-first).is(200)
 	(<-other).is(200)
-	for _, path := range []string{queue, capacity, order} {
+	for _, path := range []string{queue, capacity, order, once} {
 		go ask(first, path, ours)
 		<-planner.began
 		(<-first).is(200)

@@ -10,6 +10,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/plan/ordering"
 	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
 	"github.com/belfry-scheduler/belfry/lib/plan/retrying"
+	"github.com/belfry-scheduler/belfry/lib/simulate"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -18,6 +19,7 @@ type Service struct {
 	retrying.Service
 	queueing.Bounded
 	ordering.Player
+	simulate.Demonstrator
 
 	Store Adapter
 }

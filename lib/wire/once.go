@@ -42,7 +42,7 @@ type OnceEvent struct {
 	To       string  `json:"to,omitempty" enum:"scheduler,store,queue,worker_1,worker_2,target" doc:"where it went; left out where it happened at one place"`
 	Attempt  int     `json:"attempt,omitempty" doc:"of the run, from 1 on; left out before the first"`
 	Fence    uint64  `json:"fence,omitempty" doc:"the fencing token that was written, called with, or refused; left out where none was"`
-	Key      string  `json:"key,omitempty" doc:"of a call: its Idempotency-Key, which is the run's ID; left out where none is sent"`
+	Key      string  `json:"idempotency_key,omitempty" doc:"that a call brings, the same at each attempt; left out where none is sent"`
 	Delivery int     `json:"delivery,omitempty" doc:"of message_taken: which delivery of a message of the run it is, from 1 on"`
 	Text     string  `json:"text" doc:"the same in words"`
 }
