@@ -8,6 +8,7 @@ export const commands: Record<string, string> = {
   'plan-capacity': 'belfry plan --schedules 500 --runs-per-day 60k',
   'plan-queue': 'belfry plan queue --workers 50 --arrivals 200',
   'plan-order': 'belfry plan order --workers 2 --arrivals 8 --high 0.3 --low 0.3',
+  'plan-once': 'belfry plan once --fault zombie --guard fence',
   'plan-retry': 'belfry plan retry --attempts 5 --max 5m',
   'list-dead-letters': 'belfry dead-letter list',
   'group-dead-letters': 'belfry dead-letter groups',

@@ -21,7 +21,7 @@ before(async () => {
     seeded[name] = ids
     const always = { overview: '/', jobs: '/jobs', runs: '/runs', 'dead-letters': '/dead-letters', queues: '/queues', api: '/docs', schedule: '/schedule', settings: '/settings' }
     // What a tool shows has little to do with what a server holds: make test looks at it once.
-    const tools = { 'tool-cron': '/tools/cron?expr=30+2+13+*+1-5&timezone=Europe%2FBerlin', 'tool-retry': '/tools/retry?max=5m&max_attempts=8', 'tool-scaling': '/tools/scaling?at_once=0.6&at=150', 'tool-capacity': '/tools/capacity?schedules=20000&runs_per_day=4320000&peak=1500&duration=2s', 'tool-queue': '/tools/queue', 'tool-order': '/tools/queue?load=made&at=110' }
+    const tools = { 'tool-cron': '/tools/cron?expr=30+2+13+*+1-5&timezone=Europe%2FBerlin', 'tool-retry': '/tools/retry?max=5m&max_attempts=8', 'tool-scaling': '/tools/scaling?at_once=0.6&at=150', 'tool-capacity': '/tools/capacity?schedules=20000&runs_per_day=4320000&peak=1500&duration=2s', 'tool-queue': '/tools/queue', 'tool-order': '/tools/queue?load=made&at=110', 'tool-once': '/tools/exactly-once?fault=zombie&guard=fence&at=14' }
     if (process.env.DEEP) Object.assign(always, tools)
     pages[name] = {
       empty: () => ({ ...always, 'jobs-none': '/jobs?q=x&paused=true', 'runs-none': '/runs?state=dead&job=x', 'job-none': '/jobs/x', 'run-none': '/runs/x~0mi4lf3k0', nowhere: '/nowhere' }),

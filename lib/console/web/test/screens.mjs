@@ -24,6 +24,7 @@ for (const [name, at, scheme, width, height, button] of [
   ['queue', '/tools/queue?load=made&messages=90&arrivals=12&workers=3&at=150', 'light', 1100, 800],
   ['retry', '/tools/retry?max_attempts=8&max=5m', 'light', 1100, 740],
   ['way', '/tools/retry?max_attempts=5&max=1h&initial=10s&factor=10&duration=1s&at=10.4#way', 'light', 1100, 720],
+  ['once', '/tools/exactly-once?fault=zombie&guard=fence', 'light', 1100, 1000],
 ]) {
   if (wanted.length && !wanted.includes(name)) continue
   const v = await Visit.to(undefined, { colorScheme: scheme, viewport: { width, height } })

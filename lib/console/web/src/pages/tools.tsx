@@ -8,6 +8,7 @@ const Cron = lazy(() => import('./toolcron').then((m) => m.Cron))
 const Scaling = lazy(() => import('./toolscaling').then((m) => m.Scaling))
 const Capacity = lazy(() => import('./toolcapacity').then((m) => m.Capacity))
 const Queue = lazy(() => import('./toolqueue').then((m) => m.QueueTool))
+const Once = lazy(() => import('./toolonce').then((m) => m.Once))
 const Retry = lazy(() => import('./toolretry').then((m) => m.Retry))
 
 const tools = [
@@ -16,6 +17,7 @@ const tools = [
   { name: 'capacity', title: 'Capacity', says: 'what a load needs of a stack on AWS, what that costs, and which limit is reached first', Page: Capacity },
   { name: 'queue', title: 'Queue', says: 'which message is delayed, ready or taken, as it happens, and in which order made-up load is taken', Page: Queue },
   { name: 'retry', title: 'Retries', says: 'when attempts begin, when a run is given up, and who comes back at once', Page: Retry },
+  { name: 'exactly-once', title: 'Exactly once', says: 'how often a target is called, and how often that has an effect, when something goes wrong', Page: Once },
 ]
 
 export function Tools({ of }: { of: string }) {
