@@ -76,8 +76,8 @@ func TestP5_OnceDemonstrated(t *testing.T) {
 	}
 }
 
-// TestP7_FencesOfADemonstration: each attempt has a newer fence than all before, its call brings that one, and what is told agrees with what is counted.
-func TestP7_FencesOfADemonstration(t *testing.T) {
+// TestP6_FencesOfADemonstration: each attempt has a newer fence than all before, its call brings that one, and what is told agrees with what is counted.
+func TestP6_FencesOfADemonstration(t *testing.T) {
 	for _, guarantee := range simulate.OnceGuarantees {
 		for _, fault := range simulate.OnceFaults {
 			p := demonstrate(t, guarantee, fault, "both")
