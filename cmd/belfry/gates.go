@@ -333,7 +333,7 @@ func (c *cli) gateOpen() *cobra.Command {
 
 Under "overlap: strict" the line of a job stands still after a run that ended as failed, dead or unknown. "belfry run retry" runs it again. To let the line go on without it,
 open the gate of the job: GATE is its name, or job:NAME where a gate has the same name. With --run it is opened only if the line stands still behind that run; without it,
-only if that is still the run which the server names just before. Where the job has a line for each value of a key, --run or --key says which.`,
+only if that is still the run which the server names just before. One that was retried meanwhile, and has ended badly again, is not let go: look at it first. Where the job has a line for each value of a key, --run or --key says which.`,
 		Example: `  belfry gate open stripe --reason "they are back"
   belfry gate open ledger --run ledger~0mi4lf3k0 --reason "made up by hand"`,
 		Args: cobra.ExactArgs(1),
@@ -348,10 +348,13 @@ only if that is still the run which the server names just before. Where the job 
 					return err
 				}
 			}
-			if strings.HasPrefix(name, gate.Name("")) && o.Run == "" {
-				var err error
-				if o.Run, err = blocking(ctx, server, name, o.Key); err != nil {
+			if strings.HasPrefix(name, gate.Name("")) {
+				seen, err := blocking(ctx, server, name, o)
+				if err != nil {
 					return err
+				}
+				if o.Since = seen.Since; o.Run == "" {
+					o.Run = seen.Run
 				}
 			}
 			g, err := server.OpenGate(ctx, name, o)
@@ -367,19 +370,23 @@ only if that is still the run which the server names just before. Where the job 
 	return cmd
 }
 
-// blocking is the run behind which the line of a job stands still, at a value of its key or "", as it is shown now; "" where none is, or where the job has a line for each value and none
-// is named. An opening that names it is safe to send again, and lets no other run go.
-func blocking(ctx context.Context, server *client.Client, name, key string) (string, error) {
+// blocking is the run behind which the line of a job stands still, as it is shown now: the one that is named, or that at a value of the job's key or "". It is the zero value where none is,
+// or where the job has a line for each value and none is named. An opening that names it and its end is safe to send again, and lets no other run go.
+func blocking(ctx context.Context, server *client.Client, name string, o wire.OpenRequest) (wire.BlockedBy, error) {
 	g, err := server.Gate(ctx, name)
 	if err != nil {
-		return "", err
+		return wire.BlockedBy{}, err
 	}
 	for _, b := range g.BlockedBy {
-		if b.Key == key || key != "" && b.Key == gate.ShownKey(gate.KeyAsked(key)) {
-			return b.Run, nil
+		if o.Run != "" {
+			if b.Run == o.Run {
+				return b, nil
+			}
+		} else if b.Key == o.Key || o.Key != "" && b.Key == gate.ShownKey(gate.KeyAsked(o.Key)) {
+			return b, nil
 		}
 	}
-	return "", nil
+	return wire.BlockedBy{}, nil
 }
 
 func (c *cli) gateDelete() *cobra.Command {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -136,9 +137,11 @@ func TestGatesAreExported(t *testing.T) {
 	other(0, call(0, "", "gate", "export", "-o", "json").out, "gate", "apply", "-f", "-")
 }
 
-// To open the gate of a job names the run behind which its line is seen to stand still: so no other is let go, and the request may be sent again.
+// To open the gate of a job names the run behind which its line is seen to stand still, and when that ended: so no other is let go, and the request may be sent again.
 func TestAnOpeningNamesTheRunThatIsSeen(t *testing.T) {
-	const gate = `{"name": "job:a", "job": "a", "policy": "strict", "blocked_by": [{"run": "a~0mi4lf3k0", "key": "acme", "state": "dead"}, {"run": "a~0mi4lf3k1", "state": "dead"}]}`
+	const gate = `{"name": "job:a", "job": "a", "policy": "strict", "blocked_by": [{"run": "a~0mi4lf3k0", "key": "acme", "state": "dead", "since": "2026-11-21T18:05:32.004Z"},
+		{"run": "a~0mi4lf3k1", "state": "dead", "since": "2026-11-21T18:05:33Z"}]}`
+	first, second := time.Date(2026, 11, 21, 18, 5, 32, 4_000_000, time.UTC), time.Date(2026, 11, 21, 18, 5, 33, 0, time.UTC)
 	var asked wire.OpenRequest
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -159,10 +162,11 @@ func TestAnOpeningNamesTheRunThatIsSeen(t *testing.T) {
 	t.Cleanup(server.Close)
 	call := to(t, server.URL)
 	for want, args := range map[wire.OpenRequest][]string{
-		{Run: "a~0mi4lf3k1", Reason: "x"}: {"a", "--reason", "x"},
-		{Run: "a~0mi4lf3k0", Key: "acme"}: {"job:a", "--key", "acme"},
-		{Key: "other"}:                    {"a", "--key", "other"},
-		{Run: "a~0mi4lf3k7"}:              {"a", "--run", "a~0mi4lf3k7"},
+		{Run: "a~0mi4lf3k1", Since: second, Reason: "x"}: {"a", "--reason", "x"},
+		{Run: "a~0mi4lf3k0", Since: first, Key: "acme"}:  {"job:a", "--key", "acme"},
+		{Run: "a~0mi4lf3k0", Since: first}:               {"a", "--run", "a~0mi4lf3k0"},
+		{Key: "other"}:                                   {"a", "--key", "other"},
+		{Run: "a~0mi4lf3k7"}:                             {"a", "--run", "a~0mi4lf3k7"},
 	} {
 		if call(0, "", append([]string{"gate", "open"}, args...)...); asked != want {
 			t.Errorf("%v asks %+v, want %+v", args, asked, want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
@@ -89,14 +90,18 @@ func (a *api) closeGate(ctx context.Context, p *gateEdit, in input[wire.CloseReq
 }
 
 func (a *api) openGate(ctx context.Context, p *gateEdit, in input[wire.OpenRequest]) (*gateAnswer, error) {
+	since, seen := int64(0), ""
+	if at := in.body.Since; !at.IsZero() {
+		since, seen = at.UnixMilli(), at.Format(time.RFC3339Nano)
+	}
 	if _, own := gate.OwnOf(p.Gate); own {
-		g, err := a.Control.OpenLine(ctx, in.tenant, p.Gate, who(callerOf(ctx)), control.Opening{Run: in.body.Run, Key: in.body.Key, Reason: in.body.Reason}, control.Match{ETag: p.IfMatch})
+		g, err := a.Control.OpenLine(ctx, in.tenant, p.Gate, who(callerOf(ctx)), control.Opening{Run: in.body.Run, Since: since, Key: in.body.Key, Reason: in.body.Reason}, control.Match{ETag: p.IfMatch})
 		if err != nil {
 			return nil, err
 		}
 		return &gateAnswer{Status: http.StatusOK, Body: gateForm(g)}, nil
 	}
-	if err := errors.Join(notNamed("run", in.body.Run), notNamed("key", in.body.Key)); err != nil {
+	if err := errors.Join(notNamed("run", in.body.Run), notNamed("since", seen), notNamed("key", in.body.Key)); err != nil {
 		return nil, err
 	}
 	n, err := a.Control.OpenGate(ctx, in.tenant, p.Gate, who(callerOf(ctx)), in.body.Reason, control.Match{ETag: p.IfMatch})

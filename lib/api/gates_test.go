@@ -188,7 +188,12 @@ func TestTheGateOfAStrictJobIsOpened(t *testing.T) {
 		}
 		s.send("POST", "/v1/gates/job:a/open", fmt.Sprintf(`{"run": %q}`, second)).refused(409, "run_not_blocking")
 		s.send("POST", "/v1/gates/job:a/open", `{"run": "b~0mwqktqeg"}`).refused(422, "invalid")
-		g = into[wire.Gate](s.send("POST", "/v1/gates/job:a/open", fmt.Sprintf(`{"run": %q, "reason": "made up by hand"}`, first)).is(200))
+		since := g.BlockedBy[0].Since
+		ended := func(at time.Time) string {
+			return fmt.Sprintf(`{"run": %q, "since": %q, "reason": "made up by hand"}`, first, at.Format(time.RFC3339Nano))
+		}
+		s.send("POST", "/v1/gates/job:a/open", ended(since.Add(-time.Millisecond))).refused(409, "run_not_blocking")
+		g = into[wire.Gate](s.send("POST", "/v1/gates/job:a/open", ended(since)).is(200))
 		if len(g.BlockedBy) != 0 || g.Opened == nil || g.Opened.Reason != "made up by hand" || len(g.Opened.Runs) != 1 || g.Opened.Runs[0] != first {
 			t.Errorf("opened as %+v", g)
 		}
@@ -199,6 +204,9 @@ func TestTheGateOfAStrictJobIsOpened(t *testing.T) {
 		s.send("PUT", "/v1/gates/stripe", `{"limit": 1}`).is(201)
 		if fields := s.send("POST", "/v1/gates/stripe/open", fmt.Sprintf(`{"run": %q}`, first)).refused(422, "invalid"); !strings.Contains(fields["run"], "left out") {
 			t.Errorf("a run at a named gate: %v", fields)
+		}
+		if fields := s.send("POST", "/v1/gates/stripe/open", `{"since": "2026-11-21T18:05:32Z"}`).refused(422, "invalid"); !strings.Contains(fields["since"], "left out") {
+			t.Errorf("an end of a run at a named gate: %v", fields)
 		}
 	})
 }

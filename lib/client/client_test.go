@@ -135,10 +135,14 @@ func TestWhatIsSentAgain(t *testing.T) {
 			_, err := c.PutJob(ctx, "a", wire.Job{}, client.Condition{ETag: `"g1"`})
 			return err
 		}, 2, 100 * time.Millisecond},
-		{"the opening of a line behind a run, after a broken connection", broken, func(ctx context.Context, c *client.Client) error {
-			_, err := c.OpenGate(ctx, "job:a", wire.OpenRequest{Run: "a~0mi4lf3k0"})
+		{"the opening of a line behind an end of a run, after a broken connection", broken, func(ctx context.Context, c *client.Client) error {
+			_, err := c.OpenGate(ctx, "job:a", wire.OpenRequest{Run: "a~0mi4lf3k0", Since: time.UnixMilli(1)})
 			return err
 		}, 2, 100 * time.Millisecond},
+		{"the opening of a line behind a run, whenever it ended, after a broken connection", broken, func(ctx context.Context, c *client.Client) error {
+			_, err := c.OpenGate(ctx, "job:a", wire.OpenRequest{Run: "a~0mi4lf3k0"})
+			return err
+		}, 1, 0},
 		{"the opening of a line behind whichever run, after a broken connection", broken, func(ctx context.Context, c *client.Client) error {
 			_, err := c.OpenGate(ctx, "job:a", wire.OpenRequest{Key: "acme"})
 			return err

@@ -50,11 +50,11 @@ func (c *Client) CloseGate(ctx context.Context, name, reason string) (wire.Gate,
 	return c.gate(ctx, call{method: http.MethodPost, path: gatePath(name, "close"), body: wire.CloseRequest{Reason: reason}, repeatable: true})
 }
 
-// OpenGate opens a gate that was closed, or lets the line of a job's own gate, job:NAME, go on that stands still. Of a job's own gate it is sent once only where no run is named: should its
-// answer be lost, the line may stand still behind another run by then, which nobody has seen.
+// OpenGate opens a gate that was closed, or lets the line of a job's own gate, job:NAME, go on that stands still. Of a job's own gate it is sent once only where o does not
+// name a run and when that ended: should its answer be lost, the line may stand still by then behind another run, or another end of that one, which nobody has seen.
 func (c *Client) OpenGate(ctx context.Context, name string, o wire.OpenRequest) (wire.Gate, error) {
 	own := strings.HasPrefix(name, "job:")
-	return c.gate(ctx, call{method: http.MethodPost, path: gatePath(name, "open"), body: o, repeatable: !own || o.Run != ""})
+	return c.gate(ctx, call{method: http.MethodPost, path: gatePath(name, "open"), body: o, repeatable: !own || o.Run != "" && !o.Since.IsZero()})
 }
 
 func (c *Client) gate(ctx context.Context, r call) (wire.Gate, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/gate"
@@ -44,12 +45,14 @@ func (b Blocker) toGoOn(gate string) (text, commands string) {
 // Opening says which line of a job is to go on.
 type Opening struct {
 	Run    string // the ID of the run behind which it stands still, "" for whichever that is
+	Since  int64  // with Run: only if it ended then, as Blocker.Since says; 0 for whenever it did
 	Key    string // where the job has a line for each value of a key: the value, as that or as gate.ShownKey shows it
 	Reason string
 }
 
 // OpenLine lets the line of a job's own gate go on that stands still behind a run which ended badly: whoever is next is let in. by and the reason are kept with the gate. Where no line
-// stands still, it changes nothing; a job that has, or had, a line for each value wants to hear of which. One that names a run does so only where it is that one; a repeated one is answered as the first. match is as of Pause, and holds of "*" alone.
+// stands still, it changes nothing; a job that has, or had, a line for each value wants to hear of which. One that names a run does so only where it is that one, and
+// with an end only where it has not ended anew since; a repeated one is answered as the first. match is as of Pause, and holds of "*" alone.
 func (s *Service) OpenLine(ctx context.Context, tenant, name, by string, o Opening, match Match) (Gate, error) {
 	if err := gateReason(o.Reason); err != nil {
 		return Gate{}, err
@@ -69,10 +72,13 @@ func (s *Service) OpenLine(ctx context.Context, tenant, name, by string, o Openi
 	if err != nil {
 		return Gate{}, err
 	}
-	blocked, err := s.Dispatch.GoOn(ctx, at, id, by, o.Reason)
+	blocked, err := s.Dispatch.GoOn(ctx, at, id, o.Since, by, o.Reason)
 	switch {
 	case errors.Is(err, dispatch.ErrNotBlocking):
 		return Gate{}, refuse(CodeNotBlocking, "the line of %s stands still behind %s, and not behind %s", at, blocked[0].ID, id)
+	case errors.Is(err, dispatch.ErrEndedAnew):
+		return Gate{}, refuse(CodeNotBlocking, "run %s was retried, and has ended as %s again, at %s and not at %s: the line of %s stands still behind that end", id, blocked[0].State,
+			time.UnixMilli(blocked[0].Ended).UTC().Format(time.RFC3339Nano), time.UnixMilli(o.Since).UTC().Format(time.RFC3339Nano), at)
 	case errors.Is(err, dispatch.ErrNotStanding) && o.Run == "" && o.Key == "" && j.Keyed:
 		return Gate{}, lacksKey(j)
 	case errors.Is(err, dispatch.ErrInProgress):
@@ -100,6 +106,9 @@ func (s *Service) lineToOpen(ctx context.Context, j job.Job, o Opening) (at gate
 	at = gate.Own(j.Tenant, j.Name)
 	if o.Key != "" {
 		at.Key = gate.KeyAsked(o.Key)
+	}
+	if o.Run == "" && o.Since != 0 {
+		return at, id, invalid.Missing("run", "the ID of the run that ended at since")
 	}
 	if o.Run == "" {
 		return at, id, nil

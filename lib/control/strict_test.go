@@ -464,6 +464,45 @@ func TestG2_OpeningALineBehindARetryThatIsInProgress(t *testing.T) {
 	})
 }
 
+// The answer to an opening is lost. Before it is sent again, the run is retried, and ends badly again: nobody has seen that end, so the line goes on standing still behind it.
+func TestG3_ARepeatedOpeningLetsNoLaterEndGo(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		first, second := g.stuck()
+		open := func(since int64) (control.Gate, error) {
+			return g.OpenLine(t.Context(), "acme", "job:a", "on-call", control.Opening{Run: first.ID.String(), Since: since}, control.Match{})
+		}
+		for range 2 {
+			if shown, err := open(first.Ended); err != nil || len(shown.Blocked) != 0 {
+				t.Fatalf("opened as %+v, %v", shown, err)
+			}
+		}
+		g.comes(second)
+		if _, err := g.Retry(t.Context(), "acme", first.ID, false, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		g.comes(first)
+		g.ends(second, true)
+		g.comes(first)
+		again := g.ends(first, false)
+		_, err := open(first.Ended)
+		refused(t, err, control.CodeNotBlocking)
+		if at := time.UnixMilli(again.Ended).UTC().Format(time.RFC3339Nano); err == nil || !strings.Contains(err.Error(), at) {
+			t.Errorf("it does not say that the run ended at %s: %v", at, err)
+		}
+		if shown, err := g.Gate(t.Context(), "acme", "job:a"); err != nil || len(shown.Blocked) != 1 || shown.Blocked[0].Since != again.Ended {
+			t.Errorf("the gate is %+v, %v", shown, err)
+		}
+		if shown, err := open(again.Ended); err != nil || len(shown.Blocked) != 0 {
+			t.Errorf("by the newer end it is %+v, %v", shown, err)
+		}
+		_, err = g.OpenLine(t.Context(), "acme", "job:a", "on-call", control.Opening{Since: first.Ended}, control.Match{})
+		if all := invalid.All(err); len(all) != 1 || all[0].Field != "run" {
+			t.Errorf("an end of no run: %v", err)
+		}
+	})
+}
+
 // Who has opened the gate is shown for as long as the job is strict since then: not of a job that was made anew, nor once it was edited away.
 func TestG9_WhoHasOpenedALineBefore(t *testing.T) {
 	for name, change := range map[string]func(*rig){

@@ -127,7 +127,7 @@ func TestTheGaugeOfALineThatStandsStill(t *testing.T) {
 	is(0)
 	g.enters(def, runs[2:]...)
 	is(0)
-	if _, err := g.GoOn(t.Context(), own, run.ID{}, "", ""); err != nil {
+	if _, err := g.GoOn(t.Context(), own, run.ID{}, 0, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	is(1)

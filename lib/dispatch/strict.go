@@ -85,12 +85,13 @@ func (d *Dispatcher) KeepPlace(ctx context.Context, was, next run.Run, j job.Job
 	return next.Keeping(round.ID().Key), []store.Op{op}, err
 }
 
-// ErrNotStanding says of a gate that no line stands still there, ErrNotBlocking of a run that it is another one behind which it does, and ErrInProgress that it, or its retry, is in
-// progress.
+// ErrNotStanding says of a gate that no line stands still there, ErrNotBlocking of a run that it is another one behind which it does, ErrInProgress that it, or its retry, is in
+// progress, and ErrEndedAnew that it was retried, and has ended badly again.
 var (
 	ErrNotStanding = errors.New("the line does not stand still")
 	ErrNotBlocking = errors.New("the line stands still behind another run")
 	ErrInProgress  = errors.New("the run is in progress")
+	ErrEndedAnew   = errors.New("the run has ended anew")
 )
 
 // standsStill reads a job's own gate, and the runs of its entries.
@@ -103,11 +104,12 @@ func (d *Dispatcher) standsStill(ctx context.Context, at gate.ID) (*gate.Round, 
 	return round, d.lookAtAll(ctx, round)
 }
 
-// GoOn lets the line of a job's own gate go on that stands still behind runs which ended badly, and gives these; where of is not the zero ID, only if that run is one of them.
-// The gate says by whom. Errors: ErrNotStanding, ErrInProgress, and ErrNotBlocking with those that are.
+// GoOn lets the line of a job's own gate go on that stands still behind runs which ended badly, and gives these; where of is not the zero ID, only if that run is one of them, and
+// where since is not 0, only if it ended then, Unix ms. The gate says by whom. Errors: ErrNotStanding, ErrInProgress, ErrEndedAnew with that run as it stands, and ErrNotBlocking
+// with those that are.
 //
 // Durable with the write: that these runs are in nobody's way any more. A crash behind it leaves letting in to whoever makes room, or to the checks of those that wait.
-func (d *Dispatcher) GoOn(ctx context.Context, at gate.ID, of run.ID, by, reason string) (let []run.Run, err error) {
+func (d *Dispatcher) GoOn(ctx context.Context, at gate.ID, of run.ID, since int64, by, reason string) (let []run.Run, err error) {
 	err = d.changeGate(ctx, at, func() error {
 		round, err := d.standsStill(ctx, at)
 		if err != nil {
@@ -117,8 +119,12 @@ func (d *Dispatcher) GoOn(ctx context.Context, at gate.ID, of run.ID, by, reason
 		if of != (run.ID{}) && round.IsInProgress(of) { // whoever let the line go on behind it before has meant an earlier end
 			return ErrInProgress
 		}
-		named := of == run.ID{} || slices.ContainsFunc(let, func(r run.Run) bool { return r.ID == of })
+		found := slices.IndexFunc(let, func(r run.Run) bool { return r.ID == of })
+		named := of == run.ID{} || found >= 0
 		switch {
+		case found >= 0 && since != 0 && let[found].Ended != since: // nobody who asks has seen this end
+			let = let[found : found+1]
+			return ErrEndedAnew
 		case !named && slices.Contains(round.Gate().LetGo.Runs, of.String()): // the answer to an earlier one was lost
 			let = nil
 			return nil

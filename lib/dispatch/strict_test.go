@@ -238,18 +238,18 @@ func TestG2_ALineGoesOn(t *testing.T) {
 	g.define(def)
 	runs := g.fires(3)
 	g.enters(def, runs...)
-	if _, err := g.GoOn(t.Context(), own, run.ID{}, "on-call", ""); !errors.Is(err, dispatch.ErrNotStanding) {
+	if _, err := g.GoOn(t.Context(), own, run.ID{}, 0, "on-call", ""); !errors.Is(err, dispatch.ErrNotStanding) {
 		t.Errorf("while it goes on: %v", err)
 	}
 	g.begins(runs[0])
 	g.fails(runs[0], true)
 	g.sent()
-	if let, err := g.GoOn(t.Context(), own, runs[1].ID, "on-call", ""); !errors.Is(err, dispatch.ErrNotBlocking) || len(let) != 1 || let[0].ID != runs[0].ID {
+	if let, err := g.GoOn(t.Context(), own, runs[1].ID, 0, "on-call", ""); !errors.Is(err, dispatch.ErrNotBlocking) || len(let) != 1 || let[0].ID != runs[0].ID {
 		t.Errorf("for another run: %v, %v", let, err)
 	}
 	same(t, "sent before", g.sent(), []int64(nil))
 	for range 2 { // the answer to the first is lost
-		if _, err := g.GoOn(t.Context(), own, runs[0].ID, "on-call", "made up by hand"); err != nil {
+		if _, err := g.GoOn(t.Context(), own, runs[0].ID, 0, "on-call", "made up by hand"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -349,9 +349,9 @@ func TestG2_G3_StrictSurvivesWhatFails(t *testing.T) {
 				same(t, "who waits for the retry", g.waits(runs), []int{1})
 				same(t, "the retry comes to", g.enters(def, g.stands(runs[0])), []dispatch.Entrance{dispatch.Passed})
 				ended = g.fails(runs[0], false)
-				if _, err := g.GoOn(t.Context(), own, run.ID{}, "", ""); err != nil {
+				if _, err := g.GoOn(t.Context(), own, run.ID{}, 0, "", ""); err != nil {
 					g.fail(nil)
-					if _, err := g.GoOn(t.Context(), own, ended.ID, "", ""); err != nil {
+					if _, err := g.GoOn(t.Context(), own, ended.ID, 0, "", ""); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -398,7 +398,7 @@ func TestG2_ALineGoesOnBehindALostAnswer(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := g.GoOn(t.Context(), own, run.ID{}, "on-call", ""); err != nil && !errors.Is(err, dispatch.ErrNotStanding) {
+			if _, err := g.GoOn(t.Context(), own, run.ID{}, 0, "on-call", ""); err != nil && !errors.Is(err, dispatch.ErrNotStanding) {
 				t.Fatal(err)
 			}
 			same(t, "sent right behind it", g.sent(), []int64{1})

@@ -97,8 +97,9 @@ type CloseRequest struct {
 
 // OpenRequest opens a gate that was closed, or lets the line of a job's own gate go on that stands still.
 type OpenRequest struct {
-	Run string `json:"run,omitempty" minLength:"11" maxLength:"152" example:"daily-report~0mi4lf3k0" doc:"of the own gate of a job: only if its line stands still behind this run"`
-	Key string `json:"key,omitempty" minLength:"1" maxLength:"8192" example:"acme" doc:"of the own gate of a job that has a line for each value of a key: the value; needed without run"`
+	Run   string    `json:"run,omitempty" minLength:"11" maxLength:"152" example:"daily-report~0mi4lf3k0" doc:"of the own gate of a job: only if its line stands still behind this run"`
+	Since time.Time `json:"since,omitzero" doc:"with run: only if it ended then, as blocked_by shows it; one that was retried and has ended badly again since is refused with 409"`
+	Key   string    `json:"key,omitempty" minLength:"1" maxLength:"8192" example:"acme" doc:"of the own gate of a job that has a line for each value of a key: the value; needed without run"`
 
 	Reason string `json:"reason,omitempty" maxLength:"256" doc:"for people, of at most 256 bytes"`
 }
