@@ -58,6 +58,7 @@ type engine interface {
 	remove(ctx context.Context, name string) error
 	pause(ctx context.Context, name, reason string) error
 	resume(ctx context.Context, name string) error
+	openLine(ctx context.Context, name string, o Opening) error
 
 	// gate gives the definition of a gate, and the condition under which what was read still stands. One that is not there is no error.
 	gate(ctx context.Context, name string) (gate.Definition, control.Match, error)

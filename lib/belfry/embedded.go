@@ -134,6 +134,15 @@ func (d desk) resume(ctx context.Context, name string) error {
 	return err
 }
 
+func (d desk) openLine(ctx context.Context, name string, o Opening) error {
+	which := control.Opening{Run: o.Run, Key: o.Key, Reason: o.Reason}
+	if !o.Ended.IsZero() {
+		which.Since = o.Ended.UnixMilli()
+	}
+	_, err := d.control.OpenLine(ctx, tenant, gate.Name(name), "", which, control.Match{})
+	return err
+}
+
 func (d desk) gate(ctx context.Context, name string) (gate.Definition, control.Match, error) {
 	g, err := d.control.Gate(ctx, tenant, name)
 	if HasCode(refused(err), Code(control.CodeGateNotFound)) {

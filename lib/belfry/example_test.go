@@ -256,3 +256,45 @@ func ExampleSkipOverlap() {
 	// Output:
 	// skipped overlap true
 }
+
+// Under StrictOverlap the runs of a job take turns, and stand still after one that failed. Whoever has looked at it lets them go on.
+func ExampleBelfry_OpenLine() {
+	ctx := context.Background()
+	b, err := belfry.Open(ctx, "memory:")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer b.Stop(ctx)
+	belfry.Handle(b, "ledger", func(_ context.Context, job *belfry.Job[string]) error {
+		if job.Payload == "monday" {
+			return belfry.Permanent(errors.New("the books do not balance"))
+		}
+		return nil
+	}, belfry.StrictOverlap(10))
+	if err := b.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
+	monday, err := belfry.Enqueue(ctx, b, "ledger", "monday")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if monday, err = b.Wait(ctx, monday.ID); err != nil {
+		log.Fatal(err)
+	}
+	tuesday, err := belfry.Enqueue(ctx, b, "ledger", "tuesday")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(monday.State, "and then it stands still")
+
+	if err := b.OpenLine(ctx, "ledger", belfry.Opening{Run: monday.ID, Ended: monday.Ended, Reason: "balanced by hand"}); err != nil {
+		log.Fatal(err)
+	}
+	if tuesday, err = b.Wait(ctx, tuesday.ID); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(tuesday.State)
+	// Output:
+	// failed and then it stands still
+	// succeeded
+}

@@ -155,7 +155,7 @@ func ReplaceOverlap(n int) JobOption {
 }
 
 // StrictOverlap lets one run of a job be in progress at once: a run that is due meanwhile is [Waiting], and starts in its turn. After a run that ended as [Failed], [Dead] or [Unknown] nobody
-// starts until that run is retried and succeeds, or somebody opens the gate of the job. Up to waiting runs may wait, 0 to 100000; the next one is [Skipped], and its Why says so.
+// starts until that run is retried and succeeds, or somebody opens the gate of the job, see [Belfry.OpenLine]. Up to waiting runs may wait, 0 to 100000; the next one is [Skipped], and its Why says so.
 func StrictOverlap(waiting int) JobOption {
 	return JobOption{func(def *job.Definition) {
 		bound(def, job.Overlap{Policy: job.OverlapStrict, Limit: 1, MaxWaiting: &waiting})

@@ -107,6 +107,11 @@ func (e *remote) resume(ctx context.Context, name string) error {
 	return err
 }
 
+func (e *remote) openLine(ctx context.Context, name string, o Opening) error {
+	_, err := e.client.OpenGate(ctx, gate.Name(name), wire.OpenRequest{Run: o.Run, Since: o.Ended, Key: o.Key, Reason: o.Reason})
+	return err
+}
+
 func (e *remote) gate(ctx context.Context, name string) (gate.Definition, control.Match, error) {
 	g, err := e.client.Gate(ctx, name)
 	if client.HasCode(err, string(control.CodeGateNotFound)) {

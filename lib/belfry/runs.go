@@ -152,3 +152,20 @@ func (b *Belfry) Pause(ctx context.Context, job, reason string) error {
 func (b *Belfry) Resume(ctx context.Context, job string) error {
 	return refused(b.engine.resume(ctx, job))
 }
+
+// Opening says which line of a job is to go on, see [Belfry.OpenLine]. The zero value: the line of the job, behind whichever run it stands still.
+type Opening struct {
+	Run    string    // ID of the run behind which the line stands still: only if it is that one
+	Ended  time.Time // with Run, its Run.Ended as it was seen: only if it has not been retried, and ended badly again, since
+	Key    string    // where [OverlapKey] gives each value a line: the value; not needed with Run
+	Reason string    // for people, at most 256 bytes; kept with the gate of the job
+}
+
+// OpenLine lets the line of a job with [StrictOverlap] go on that stands still behind a run which ended as [Failed], [Dead] or [Unknown]: whoever is next starts. The run stays as it is;
+// [Belfry.Retry] runs it again instead. Where no line stands still, it changes nothing.
+//
+// With Run, the line is opened behind that run alone; with Ended, behind that end alone. Else the error has [CodeNotBlocking], and names what it stands still behind. With both it is safe to
+// ask again after an error, as [CodeUnreachable]: that lets nobody go whose end was not seen.
+func (b *Belfry) OpenLine(ctx context.Context, job string, o Opening) error {
+	return refused(b.engine.openLine(ctx, job, o))
+}
