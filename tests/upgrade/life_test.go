@@ -100,7 +100,7 @@ func handle(ctx context.Context, call target.Call) (target.Result, error) {
 		case <-ctx.Done():
 		}
 		return target.Result{}, ctx.Err()
-	case name == "failed":
+	case strings.HasPrefix(name, "failed"):
 		return target.Result{}, target.Permanent(errors.New("no"))
 	case name == "dead", name == "retrying":
 		return target.Result{}, errors.New("not now")

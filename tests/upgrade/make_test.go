@@ -96,6 +96,9 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 	})
 	l.put("slow-alone", 0, func(d *job.Definition) { d.Overlap.Policy = job.OverlapSkip })
 	l.put("slow-turns", 0, func(d *job.Definition) { d.Overlap.Policy = job.OverlapQueue })
+	strict := func(d *job.Definition) { d.Overlap.Policy = job.OverlapStrict }
+	l.put("failed-line", 0, strict)
+	l.put("failed-again", 0, strict, func(d *job.Definition) { d.Overlap.Key, d.Payload = "${ .payload }", json.RawMessage(`"acme"`) })
 	stripe, err := gate.Named{Tenant: "default", Name: "stripe", Generation: 1, Def: gate.Definition{Limit: 5}}.Put(1)
 	must(t, err)
 	_, err = f.store.Write(t.Context(), stripe)
@@ -138,7 +141,20 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 	for range 3 { // the last of which waits when all is over
 		l.trigger("slow-turns", control.Request{})
 	}
-	time.Sleep(2500 * time.Millisecond)
+	l.trigger("slow-turns", control.Request{Overlap: job.OwnOverlap{Policy: job.OverlapSkip}})
+	again := l.trigger("failed-again", control.Request{})
+	l.trigger("failed-line", control.Request{})
+	time.Sleep(500 * time.Millisecond)
+	_, err = l.Control.Retry(t.Context(), "default", again, false, time.Time{}) // keeps its place, and fails again
+	must(t, err)
+	l.trigger("failed-line", control.Request{}) // waits when all is over
+	time.Sleep(2 * time.Second)
+	for _, name := range []string{"failed-line", "failed-again"} {
+		shown, err := l.Control.Gate(t.Context(), "default", gate.Name(name))
+		if must(t, err); len(shown.Blocked) != 1 {
+			t.Errorf("the line of %s does not stand still", name)
+		}
+	}
 	l.stop()
 	// As a kill -9 leaves it: running, with a worker that is gone.
 	item, err := f.store.Get(t.Context(), crashed.Key("default"))
@@ -154,9 +170,33 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 	must(t, err)
 
 	kinds := map[string]bool{}
+	keeps, own, kept := 0, 0, 0
 	for _, i := range storetest.Items(t, f.store) {
-		kind, _, _ := strings.Cut(i.Partition, "#")
+		kind, of, _ := strings.Cut(i.Partition, "#")
 		kinds[kind] = true
+		parts := strings.Split(of, "#")
+		switch kind {
+		case "run":
+			id, err := run.IDFromSort(parts[1], i.Sort)
+			must(t, err)
+			r, _, err := run.FromItem(parts[0], id, i)
+			must(t, err)
+			if r.Keeps {
+				keeps++
+			}
+			if r.Overlap != 0 {
+				own++
+			}
+		case "gate":
+			g, err := gate.FromItem(parts[0], parts[1], i)
+			must(t, err)
+			if slices.ContainsFunc(g.Entries, func(e gate.Entry) bool { return e.Kept }) {
+				kept++
+			}
+		}
+	}
+	if keeps == 0 || own == 0 || kept == 0 {
+		t.Errorf("%d runs have kept a place, %d have a policy of their own, and at %d gates a run keeps its place; want some of each", keeps, own, kept)
 	}
 	for _, of := range []map[string]any{job.Records(), run.Records(), gate.Records(), timer.Records(), tick.Records(), stats.Records(), control.Records(), access.Records(), secret.Records(), lease.Records()} {
 		for kind := range of {
