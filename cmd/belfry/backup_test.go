@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -143,6 +144,29 @@ func TestARestoredBackupFiresNothingOfThePast(t *testing.T) {
 		defer seen.mu.Unlock()
 		return seen.fences[soon.ID] > fence+1<<20, fmt.Sprint(seen.fences[soon.ID])
 	})
+}
+
+// A restore says how many lines stand still under strict, behind which runs, and what opens them.
+func TestARestoreTellsOfLinesThatStandStill(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "belfry.backup")
+	original, address, _ := startProcess(t, "--data", filepath.Join(dir, "original"), "--allow-exec")
+	call := to(t, address)
+	call(0, `{"name": "ledger", "overlap": "strict", "retry": {"max_attempts": 1}, "target": {"exec": {"argv": ["false"]}}}`, "job", "apply", "-f", "-")
+	first := decode[wire.Run](t, call(exitOutcome, "", "job", "trigger", "ledger", "--wait", "-o", "json").out)
+	call(0, "", "backup", file)
+	if err := original.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = original.Wait()
+	if told := belfry(t, "", "restore", file, "--data", filepath.Join(dir, "copy")).out; !strings.Contains(told, "1 stand still under overlap strict") || !strings.Contains(told, first.ID) ||
+		!strings.Contains(told, "belfry gate open JOB --run RUN") {
+		t.Errorf("the restore says\n%s", told)
+	}
+	if report := decode[restored](t, belfry(t, "", "restore", file, "--data", filepath.Join(dir, "other"), "--resume-runs", "-o", "json").out); report.Lines != 1 || !slices.Equal(report.Behind, []string{first.ID}) {
+		t.Errorf("the restore says %+v", report)
+	}
 }
 
 func TestBackupsOfAStoppedServerAndOtherFiles(t *testing.T) {

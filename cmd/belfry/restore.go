@@ -45,6 +45,8 @@ ended what the backup holds as waiting or running. Nothing in the file tells. So
   runs that had not ended              are unknown from now on        --resume-runs lets them go on
   runs requested for a time to come    run then
   schedules                            fire from now on
+  lines under overlap strict           stand still behind runs that    --resume-runs leaves them as they stood
+                                       ended badly or are unknown
 
 Stop the original first. Two copies that live both fire, and neither can tell.`,
 		Example: `  belfry restore belfry.backup --data /var/lib/belfry
@@ -179,13 +181,15 @@ type restored struct {
 	Unknown     int        `json:"unknown_runs"`
 	Runs        []string   `json:"runs,omitempty"` // the first that are unknown
 	Ahead       int        `json:"runs_ahead"`
+	Lines       int        `json:"lines_standing_still"`
+	Behind      []string   `json:"standing_still_behind,omitempty"` // the first of these runs
 	Faults      []string   `json:"faults,omitempty"`
 }
 
 func reportOf(r restoring, from backup.Report) restored {
 	done := restored{Data: r.data, TakenAt: from.About.Taken, Version: from.About.Version, Items: from.Count.Items, Blobs: from.Count.Blobs,
 		Jobs: from.Jobs, NextJob: from.NextJob, Skipped: from.Skipped, SkippedJobs: from.SkippedJobs, Unended: from.Unended, Unknown: from.Ended,
-		Runs: from.Runs, Ahead: from.Ahead, Faults: from.Faults}
+		Runs: from.Runs, Ahead: from.Ahead, Lines: from.Lines, Behind: from.Behind, Faults: from.Faults}
 	if !from.Next.IsZero() {
 		done.NextRun = &from.Next
 	}
@@ -221,6 +225,10 @@ func (c *cli) told(r restoring, done restored) [][2]string {
 	}
 	if done.Ahead > 0 {
 		rows = append(rows, [2]string{"ahead", fmt.Sprintf("%d runs are requested for a time to come, and run then", done.Ahead)})
+	}
+	if done.Lines > 0 {
+		rows = append(rows, [2]string{"lines", fmt.Sprintf("%d stand still under overlap strict: each goes on when its run is retried and succeeds, or with: belfry gate open JOB --run RUN", done.Lines)},
+			[2]string{"", strings.Join(done.Behind, " ")})
 	}
 	for _, fault := range done.Faults {
 		rows = append(rows, [2]string{"fault", fault})

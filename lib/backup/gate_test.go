@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,9 +153,16 @@ func TestALineThatStandsStillInACopy(t *testing.T) {
 					t.Fatal(err)
 				}
 				l.stop()
-				copied, _ := past{text: out.Bytes()}.restore(t, backup.Options{})
+				copied, report := past{text: out.Bytes()}.restore(t, backup.Options{})
 				if r := copied.get(first); r.State != row.first {
 					t.Fatalf("the first is %s", r.State)
+				}
+				var behind []string
+				if row.waited > 0 {
+					behind = []string{first.String()}
+				}
+				if report.Lines != len(behind) || !slices.Equal(report.Behind, behind) {
+					t.Errorf("the report tells of %d lines that stand still, behind %v; want %v", report.Lines, report.Behind, behind)
 				}
 				third := copied.trigger(row.job, 0)
 				time.Sleep(5 * time.Minute)

@@ -38,7 +38,7 @@ const Step = 1 << 32
 // soon is how long after a restore the run of a workflow is looked at, in ms: ticks begin at now, so it is ahead of these.
 const soon = int64(time.Minute / time.Millisecond)
 
-// listed is how many runs and faults a report names.
+// listed is how many runs of each kind and faults a report names.
 const listed = 20
 
 // Report says what was restored, and what the copy does about the past.
@@ -56,6 +56,8 @@ type Report struct {
 	Ended   int      // of those, how many are unknown now
 	Runs    []string // the first of these
 	Ahead   int      // requested for a time to come: they run then
+	Lines   int      // of jobs under overlap strict that stand still, each until its run is retried and succeeds, or somebody opens the gate of the job
+	Behind  []string // the first of the runs behind which they do
 	Faults  []string // jobs that will not fire, with the reason
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -18,7 +19,7 @@ import (
 const maxCounted = 100_000
 
 // settle goes through the copy. Of each job the fires between the backup and now become one skipped run, and the next one gets
-// its timer. The runs that no sweep has listed yet are listed by time: none will come by any more.
+// its timer. The runs that no sweep has listed yet are listed by time: none will come by any more. The lines that stand still are counted.
 func (c *copier) settle(ctx context.Context) error {
 	layout, begun, err := c.layout(ctx)
 	if err != nil || !begun {
@@ -38,6 +39,8 @@ func (c *copier) settle(ctx context.Context) error {
 			if err == nil {
 				err = c.job(ctx, layout, j)
 			}
+		case parts[0] == "gate" && len(parts) == 3:
+			err = c.line(ctx, parts[1], parts[2], item)
 		case parts[0] == "run" && !c.CatchUp:
 			var r run.Run
 			var ok bool
@@ -59,6 +62,65 @@ func (c *copier) settle(ctx context.Context) error {
 		}
 	}
 	return c.to.flush(ctx)
+}
+
+// line counts the line of a gate that stands still behind a run which ended badly, as those do who let runs in. Of a gate, or a job, that cannot be read nobody can tell.
+func (c *copier) line(ctx context.Context, tenant, name string, item store.Item) error {
+	g, err := gate.FromItem(tenant, name, item)
+	of, own := gate.OwnOf(name)
+	if errors.Is(err, record.ErrBroken) || err == nil && !own {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	jobs, err := c.books.Jobs(ctx, tenant, of)
+	if err != nil {
+		return err
+	}
+	strict := jobs[0].StrictSince()
+	if strict == 0 { // so it is of one that cannot be read
+		return nil
+	}
+	round := g.Begin()
+	for ids := round.Unsure(store.MaxKeys); len(ids) > 0; ids = round.Unsure(store.MaxKeys) {
+		standing, err := c.standing(ctx, tenant, ids)
+		if err != nil {
+			return err
+		}
+		round.Learn(standing)
+	}
+	round.Settle(strict)
+	if behind := round.Blockers(); len(behind) > 0 {
+		c.report.Lines++
+		if len(c.report.Behind) < listed {
+			c.report.Behind = append(c.report.Behind, behind[0].ID.String())
+		}
+	}
+	return nil
+}
+
+// standing reads runs of the copy. One that cannot be read has no state.
+func (c *copier) standing(ctx context.Context, tenant string, ids []run.ID) ([]run.Run, error) {
+	keys := make([]store.Key, len(ids))
+	for i, id := range ids {
+		keys[i] = id.Key(tenant)
+	}
+	items, err := c.to.Store.Get(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	runs := make([]run.Run, len(ids))
+	for i, item := range items {
+		runs[i], _, err = run.FromItem(tenant, ids[i], item)
+		if errors.Is(err, record.ErrBroken) {
+			runs[i], err = run.Run{ID: ids[i], Tenant: tenant, Version: item.Version}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return runs, nil
 }
 
 // listedAtOnce bounds the runs that are held before they are listed.
