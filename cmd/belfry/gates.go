@@ -333,7 +333,8 @@ func (c *cli) gateOpen() *cobra.Command {
 
 Under "overlap: strict" the line of a job stands still after a run that ended as failed, dead or unknown. "belfry run retry" runs it again. To let the line go on without it,
 open the gate of the job: GATE is its name, or job:NAME where a gate has the same name. With --run it is opened only if the line stands still behind that run; without it,
-only if that is still the run which the server names just before. One that was retried meanwhile, and has ended badly again, is not let go: look at it first. Where the job has a line for each value of a key, --run or --key says which.`,
+only if that is still the run which the server names just before. One that was retried meanwhile, and has ended badly again, is not let go: look at it first.
+Where the job has a line for each value of a key, --run or --key says which.`,
 		Example: `  belfry gate open stripe --reason "they are back"
   belfry gate open ledger --run ledger~0mi4lf3k0 --reason "made up by hand"`,
 		Args: cobra.ExactArgs(1),

@@ -45,7 +45,7 @@ ended what the backup holds as waiting or running. Nothing in the file tells. So
   runs that had not ended              are unknown from now on        --resume-runs lets them go on
   runs requested for a time to come    run then
   schedules                            fire from now on
-  lines under overlap strict           stand still behind runs that    --resume-runs leaves them as they stood
+  lines under overlap strict           stand still behind runs that   --resume-runs leaves them as they stood
                                        ended badly or are unknown
 
 Stop the original first. Two copies that live both fire, and neither can tell.`,
