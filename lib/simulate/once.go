@@ -51,18 +51,19 @@ var (
 
 // The times of a demonstration. An attempt is shorter than a third of its lease, but for one that waits for an answer.
 const (
-	onceCalls    = time.Second      // from the start of an attempt to its call
-	onceBreaks   = time.Second      // from the call to what goes wrong meanwhile
-	onceAnswers  = 2 * time.Second  // from the call to its answer
-	onceTimeout  = 10 * time.Second // of an attempt
-	onceRetries  = 2 * time.Second  // from a failure to the next attempt
-	onceSleeps   = 45 * time.Second // how long a zombie stands still: longer than its lease, until its successor has called and waits for the answer
-	onceJumps    = time.Hour        // how far the clocks jump
-	onceWorks    = 20 * time.Second // from the call to its answer where they do, and where a zombie is to meet its successor
-	onceJumpsIn  = 7 * time.Second  // from the call to the jump: before the lease is renewed
-	onceAgain    = time.Second      // from the jump until the queue has the message again, so that somebody looks at the lease
-	onceLasts    = time.Hour        // the longest demonstration
-	onceInstants = 10_000           // the most instants of one
+	onceCalls   = time.Second      // from the start of an attempt to its call
+	onceBreaks  = time.Second      // from the call to what goes wrong meanwhile
+	onceAnswers = 2 * time.Second  // from the call to its answer
+	onceTimeout = 10 * time.Second // of an attempt
+	onceRetries = 2 * time.Second  // from a failure to the next attempt
+	onceSleeps  = 45 * time.Second // how long a zombie stands still: longer than its lease, until its successor has called and waits for the answer
+	onceJumps   = time.Hour        // how far the clocks jump
+	onceWorks   = 20 * time.Second // from the call to its answer where they do, and where a zombie is to meet its successor
+	onceJumpsIn = 7 * time.Second  // from the call to the jump: before the lease is renewed
+	onceAgain   = time.Second      // from the jump until the queue has the message again, so that somebody looks at the lease
+	onceLasts   = time.Hour        // the longest demonstration
+	onceRounds  = 1000             // the most rounds of one: what is done at an instant before the next look at what is due
+	onceEvents  = 500              // the most events of one
 )
 
 // onceBegins is when a demonstration begins, by the clocks of its hosts.
@@ -88,7 +89,11 @@ type once struct {
 	doubling bool                        // the queue makes a message again by itself
 	actions  []action
 	order    int // of actions
+	rounds   int // so far, at all instants
 }
+
+// errEndless ends a demonstration that goes on and on: the scheduler has a bug, or its script has.
+var errEndless = errors.New("the demonstration does not end")
 
 // action is what somebody does at an instant.
 type action struct {
@@ -144,6 +149,22 @@ func DemonstrateOnce(ctx context.Context, q wire.OnceQuestion) (wire.OncePlan, e
 
 // playOnce plays one question that was checked.
 func playOnce(ctx context.Context, q wire.OnceQuestion) (wire.OncePlan, error) {
+	o := stageOnce(q)
+	if err := o.run(ctx, o.between()); err != nil {
+		return wire.OncePlan{}, fmt.Errorf("demonstrate %s, %s, %s: %w", q.Guarantee, q.Fault, q.Guard, err)
+	}
+	o.plan.Outcome.State = o.last.State.String()
+	o.plan.Outcome.Effects, o.plan.Outcome.Calls = o.payee.effects, o.payee.calls
+	o.plan.Outcome.RefusedCalls = o.payee.calls - o.payee.effects
+	if n := len(o.plan.Events); n > 0 {
+		o.plan.Lasts = o.plan.Events[n-1].At
+	}
+	o.plan.Says = says(o.plan)
+	return o.plan, nil
+}
+
+// stageOnce prepares the demonstration of a question, without its house.
+func stageOnce(q wire.OnceQuestion) *once {
 	timeout := onceTimeout
 	if q.Fault == faultClock || q.Fault == faultZombie {
 		timeout += onceWorks
@@ -156,23 +177,25 @@ func playOnce(ctx context.Context, q wire.OnceQuestion) (wire.OncePlan, error) {
 		workers: []*hand{{place: "worker_1"}, {place: "worker_2"}}, doer: laneScheduler}
 	o.player = &player{scenario: s, now: s.Start.UnixMilli(), names: map[string]run.ID{}, as: map[run.ID]string{}, refused: []Refusal{}}
 	o.busy.init()
+	return o
+}
+
+// between are the faults of the question, and what looks on.
+func (o *once) between() seams {
+	return seams{store: o.faultyStore, queue: o.faultyQueue, wrote: o.wrote, message: o.message}
+}
+
+// run builds the house and plays until nothing more is to happen. The house is closed then.
+func (o *once) run(ctx context.Context, between seams) (err error) {
 	quiet := func(context.Context, run.ID) error { return nil } // these workers renew their leases themselves
-	var err error
-	if o.house, err = build(ctx, s, nil, s.Start.Add(onceLasts), 0, quiet, seams{store: o.faultyStore, queue: o.faultyQueue, wrote: o.wrote, message: o.message}); err != nil {
-		return wire.OncePlan{}, fmt.Errorf("demonstrate: %w", err)
+	if o.house, err = build(ctx, o.scenario, nil, o.scenario.Start.Add(onceLasts), 0, quiet, between); err != nil {
+		return err
 	}
 	defer o.close()
 	if err := o.play(ctx); err != nil {
-		return wire.OncePlan{}, fmt.Errorf("demonstrate %s, %s, %s: at %s: %w", q.Guarantee, q.Fault, q.Guard, o.clock.Passed().Format(time.RFC3339), err)
+		return fmt.Errorf("at %s: %w", o.clock.Passed().Format(time.RFC3339), err)
 	}
-	o.plan.Outcome.State = o.last.State.String()
-	o.plan.Outcome.Effects, o.plan.Outcome.Calls = o.payee.effects, o.payee.calls
-	o.plan.Outcome.RefusedCalls = o.payee.calls - o.payee.effects
-	if n := len(o.plan.Events); n > 0 {
-		o.plan.Lasts = o.plan.Events[n-1].At
-	}
-	o.plan.Says = says(o.plan)
-	return o.plan, nil
+	return nil
 }
 
 // onceRetry waits for as long after each failure. At most once has none.
@@ -231,7 +254,7 @@ func (o *once) play(ctx context.Context) error {
 		return errors.New(o.refused[0].Detail)
 	}
 	limit := o.now + onceLasts.Milliseconds()
-	for range onceInstants {
+	for {
 		if err := o.instant(ctx); err != nil {
 			return err
 		}
@@ -245,7 +268,6 @@ func (o *once) play(ctx context.Context) error {
 		o.now = max(o.now, next)
 		o.clock.Set(time.UnixMilli(o.now))
 	}
-	return fmt.Errorf("it has more than %d instants", onceInstants)
 }
 
 // over tells whether the run has ended, and nobody has anything left to do with it.
@@ -269,11 +291,18 @@ func (o *once) next() int64 {
 	return at
 }
 
-// instant does all that is due at one: what workers and the target do, then what ticks find, then what idle workers take.
+// instant does all that is due at one: what workers and the target do, then what ticks find, then what idle workers take. Each round counts, over all
+// instants: a scheduler that hands the same message out again and again would never come to the end of one.
 func (o *once) instant(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if o.rounds++; o.rounds > onceRounds {
+			return fmt.Errorf("%w: more than %d rounds", errEndless, onceRounds)
+		}
+		if len(o.plan.Events) > onceEvents {
+			return fmt.Errorf("%w: more than %d events", errEndless, onceEvents)
 		}
 		if len(o.actions) > 0 && o.actions[0].at <= o.now {
 			a := o.actions[0]
