@@ -211,7 +211,7 @@ func TestWhatPlansSayOfFewAndMany(t *testing.T) {
 
 func TestARunThatGoesWrongInWords(t *testing.T) {
 	for command, wants := range map[string][]string{
-		"plan once --fault dies_after":                          {"The target was called twice, and paid twice.", "worker_died", "dies_after     2 of 2  1 of 2  2 of 2  1 of 2", "1 of 2: the target was called twice, and paid once."},
+		"plan once --fault dies_after":                          {"The target was called twice and made 2 payments.", "worker_died", "dies_after     2 of 2  1 of 2  2 of 2  1 of 2", "1 of 2: the target was called twice and made 1 payment."},
 		"plan once --guarantee at_most_once --fault dies_after": {"The run is unknown.", "dies_before    0 of 0 ?  0 of 0 ?  0 of 0 ?  0 of 0 ?", "A question mark"},
 	} {
 		out := belfry(t, "", strings.Fields(command)...).out

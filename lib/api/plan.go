@@ -95,8 +95,8 @@ type orderQuestion struct {
 
 type onceQuestion struct {
 	Guarantee string `query:"guarantee" enum:"at_least_once,at_most_once" doc:"guarantee of the job; at_least_once by default"`
-	Fault     string `query:"fault" enum:"none,message_twice,dies_before,dies_after,answer_lost,write_lost,zombie,clock" doc:"what goes wrong in the first attempt. message_twice: the queue has the message twice; dies_before, dies_after: the worker dies before its call, or after the effect; answer_lost: the target's answer is lost; write_lost: the store's answer to the end of the attempt is lost; zombie: the worker stands still before its call until another has taken over; clock: the clocks of all hosts jump ahead, and the message comes again; none by default"`
-	Guard     string `query:"guard" enum:"none,key,fence,both" doc:"what the target heeds. key: it does nothing for an Idempotency-Key that it knows; fence: it refuses a call whose Belfry-Fence is older than one that it has seen; none by default"`
+	Fault     string `query:"fault" enum:"none,message_twice,dies_before,dies_after,answer_lost,write_lost,zombie,zombie_first,clocks_jump" doc:"what goes wrong in the first attempt. message_twice: the queue has the message twice; dies_before, dies_after: the worker dies before its call, or after the effect; answer_lost: the target's answer is lost; write_lost: the store's answer to the end of the attempt is lost; zombie: the worker stands still before its call until another has taken over and made its own; zombie_first: it makes its call before that one does; clocks_jump: the clocks of all hosts jump ahead, and the message comes again; none by default"`
+	Guard     string `query:"guard" enum:"none,key,fence,both" doc:"what the target heeds. key: it does nothing for an Idempotency-Key under which it has done it; fence: it refuses a call whose Belfry-Fence is older than the highest that it has seen for this run; none by default"`
 }
 
 func (a *api) plans() {
@@ -136,7 +136,7 @@ func (a *api) plans() {
 			return &answer[wire.QueuePlan]{plan}, nil
 		})
 	register(a, operation{id: "plan-once", method: http.MethodGet, path: "/v1/plan/once", tag: "system", scope: access.Read,
-		summary: "Play one run to which something goes wrong, by the scheduler's own code in virtual time: each message, write, call and fence, and how often the target was called and had its effect; one plan of a tenant at a time",
+		summary: "Play one run to which something goes wrong, by the scheduler's own code in virtual time, with two workers and a target that follow a script: each message, write of the run, call and fence, and how often the target was called and had its effect; one plan of a tenant at a time",
 		codes:   []control.Code{control.CodeBusy}},
 		func(ctx context.Context, p *onceQuestion, in input[noBody]) (*answer[wire.OncePlan], error) {
 			leave, err := alone.enter(in.tenant)

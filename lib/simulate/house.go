@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -63,8 +64,8 @@ type house struct {
 type seams struct {
 	store   func(store.Store) store.Store
 	queue   func(queue.Queue) queue.Queue
-	wrote   func(run.Run)                                       // is told of each record of a run that was written, in the middle of the write
-	message func(id run.ID, event string, hidden time.Duration) // is told what is done with each message of a run
+	wrote   func(*store.Op) // is told of each item that was written, in the middle of the write
+	message noteMessage     // is told what is done with each message of a run
 }
 
 // process is what a kill ends.
@@ -81,6 +82,9 @@ func build(ctx context.Context, s Scenario, seed *uint64, until time.Time, cut i
 	h := &house{looked: looked, seams: between, clock: virtual.NewClock(s.Start), diary: virtual.NewDiary(), drawn: seed != nil, jitter: jitter(seed), until: until}
 	var handlers []string
 	h.pools, handlers = needs(s)
+	if s.Events && between.message != nil {
+		return nil, errors.New("a demonstration tells its events itself")
+	}
 	h.ledger = newLedger(h.diary.Watch(memory.New(memory.Config{Now: h.expiry})), cut, h.clock.Now)
 	if s.Events {
 		h.ledger.events = map[run.ID][]Event{}
@@ -133,8 +137,8 @@ func (h *house) start() error {
 	queues, pools := map[string]queue.Queue{}, map[string]string{}
 	h.mail = make([]*mailbox, len(h.pools))
 	note := h.seams.message
-	if h.ledger.events != nil {
-		note = h.ledger.message
+	if note == nil && h.ledger.events != nil {
+		note = func(id run.ID, _ uint64, event string, hidden time.Duration) { h.ledger.message(id, event, hidden) }
 	}
 	under := store.Store(h.ledger)
 	if h.seams.store != nil {

@@ -48,7 +48,7 @@ type ledger struct {
 	nodes int   // of the workflows of all runs that have begun
 	data  int64 // bytes of results and inputs
 
-	watch  func(run.Run)      // is told of each record of a run that was written; nil where nobody asks. It is not to call the ledger
+	watch  func(*store.Op)    // is told of each item that was written; nil where nobody asks. It is not to call the ledger
 	events map[run.ID][]Event // of each run and each step; nil where nobody asks for them
 	told   int                // how many of them there are
 
@@ -198,6 +198,9 @@ func (l *ledger) note(ops []store.Op) {
 		}
 	}
 	for i := range ops {
+		if l.watch != nil {
+			l.watch(&ops[i])
+		}
 		l.noteRun(&ops[i])
 	}
 	l.noteUnits(ops)
@@ -301,9 +304,6 @@ func (l *ledger) noteRun(op *store.Op) {
 	r, ok, err := run.FromItem(of, id, store.Item{Key: op.Key, Version: 1, Value: op.Value})
 	if err != nil || !ok {
 		return
-	}
-	if l.watch != nil {
-		l.watch(r)
 	}
 	a := l.runs[id.Whole()]
 	if id.IsStep() {

@@ -18,9 +18,9 @@ import (
 // order of the fires. No call of it ends by a context, since these have bounds in real time.
 type mailbox struct {
 	*local.Queue
-	looked func(context.Context, run.ID) error                 // is told of each run whose message is received
-	note   func(id run.ID, event string, hidden time.Duration) // is told what is done with each message; nil where nobody asks
-	taken  map[string]run.ID                                   // where somebody asks: whose message it is, by receipt, which is all that a worker elsewhere keeps of it
+	looked func(context.Context, run.ID) error // is told of each run whose message is received
+	note   noteMessage                         // is told what is done with each message; nil where nobody asks
+	taken  map[string]named                    // where somebody asks: what a message names, by receipt, which is all that a worker elsewhere keeps of it
 
 	kept queue.Message // that was kept back by the newest Extend; zero for none
 
@@ -29,14 +29,23 @@ type mailbox struct {
 	held  []letter
 }
 
+// noteMessage is told what is done with a message of a run, under which fence it would be started by that, and for how long nobody can take it then.
+type noteMessage func(id run.ID, fence uint64, event string, hidden time.Duration)
+
+// named is what a message names: a run, and the fence that an attempt would start under.
+type named struct {
+	id    run.ID
+	fence uint64
+}
+
 type letter struct {
 	priority queue.Priority
 	out      queue.Outgoing
 	id       run.ID
 }
 
-func newMailbox(now func() time.Time, looked func(context.Context, run.ID) error, note func(run.ID, string, time.Duration)) *mailbox {
-	return &mailbox{Queue: local.New(local.Config{Now: now}), looked: looked, note: note, taken: map[string]run.ID{}}
+func newMailbox(now func() time.Time, looked func(context.Context, run.ID) error, note noteMessage) *mailbox {
+	return &mailbox{Queue: local.New(local.Config{Now: now}), looked: looked, note: note, taken: map[string]named{}}
 }
 
 func (m *mailbox) hold() {
@@ -97,7 +106,7 @@ func (m *mailbox) send(ctx context.Context, priority queue.Priority, batch ...qu
 		if err != nil {
 			return errs, err
 		}
-		m.note(message.Run.ID, eventSent, batch[i].Delay)
+		m.note(message.Run.ID, batch[i].Fence, eventSent, batch[i].Delay)
 	}
 	return errs, err
 }
@@ -105,8 +114,8 @@ func (m *mailbox) send(ctx context.Context, priority queue.Priority, batch ...qu
 // noted tells what was done with the messages of a batch, but for those that have an error of their own.
 func (m *mailbox) noted(batch []queue.Message, event string, hidden time.Duration, errs []error) {
 	for i := range errs {
-		if id, ok := m.taken[batch[i].Receipt]; ok && errs[i] == nil {
-			m.note(id, event, hidden)
+		if of, ok := m.taken[batch[i].Receipt]; ok && errs[i] == nil {
+			m.note(of.id, of.fence, event, hidden)
 		}
 	}
 }
@@ -122,8 +131,9 @@ func (m *mailbox) Receive(ctx context.Context, max int, _, visibility time.Durat
 			return nil, err
 		}
 		if m.note != nil {
-			m.taken[received.Receipt] = message.Run.ID
-			m.note(message.Run.ID, eventTaken, 0)
+			of := named{message.Run.ID, message.Run.Version + 1}
+			m.taken[received.Receipt] = of
+			m.note(of.id, of.fence, eventTaken, 0)
 		}
 	}
 	return messages, err

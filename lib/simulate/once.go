@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
@@ -31,7 +32,8 @@ const (
 	faultAnswer   = "answer_lost"   // the target's answer is lost
 	faultWrite    = "write_lost"    // the end of the attempt is written, and the store's answer is lost
 	faultZombie   = "zombie"        // the worker stands still before its call, until another has made its own
-	faultClock    = "clock"         // the clocks of all hosts jump ahead while an attempt is under way, and its message comes again
+	faultFirst    = "zombie_first"  // it stands still until another has taken over, and makes its call before that one does
+	faultClocks   = "clocks_jump"   // the clocks of all hosts jump ahead while an attempt is under way, and its message comes again
 	guardNone     = "none"
 	guardKey      = "key"
 	guardFence    = "fence"
@@ -45,36 +47,37 @@ const (
 // The questions that a demonstration answers.
 var (
 	OnceGuarantees = []string{string(job.AtLeastOnce), string(job.AtMostOnce)}
-	OnceFaults     = []string{faultNone, faultTwice, faultBefore, faultAfter, faultAnswer, faultWrite, faultZombie, faultClock}
+	OnceFaults     = []string{faultNone, faultTwice, faultBefore, faultAfter, faultAnswer, faultWrite, faultZombie, faultFirst, faultClocks}
 	OnceGuards     = []string{guardNone, guardKey, guardFence, guardBoth}
 )
 
 // The times of a demonstration. An attempt is shorter than a third of its lease, but for one that waits for an answer.
 const (
-	onceCalls   = time.Second      // from the start of an attempt to its call
-	onceBreaks  = time.Second      // from the call to what goes wrong meanwhile
-	onceAnswers = 2 * time.Second  // from the call to its answer
-	onceTimeout = 10 * time.Second // of an attempt
-	onceRetries = 2 * time.Second  // from a failure to the next attempt
-	onceSleeps  = 45 * time.Second // how long a zombie stands still: longer than its lease, until its successor has called and waits for the answer
-	onceJumps   = time.Hour        // how far the clocks jump
-	onceWorks   = 20 * time.Second // from the call to its answer where they do, and where a zombie is to meet its successor
-	onceJumpsIn = 7 * time.Second  // from the call to the jump: before the lease is renewed
-	onceAgain   = time.Second      // from the jump until the queue has the message again, so that somebody looks at the lease
-	onceLasts   = time.Hour        // the longest demonstration
-	onceRounds  = 1000             // the most rounds of one: what is done at an instant before the next look at what is due
-	onceEvents  = 500              // the most events of one
+	onceCalls   = time.Second                           // from the start of an attempt to its call
+	onceBreaks  = time.Second                           // from the call to what goes wrong meanwhile
+	onceAnswers = 2 * time.Second                       // from the call to its answer
+	onceTimeout = 10 * time.Second                      // of an attempt
+	onceRetries = 2 * time.Second                       // from a failure to the next attempt
+	onceSleeps  = 45 * time.Second                      // how long a zombie stands still: longer than its lease, until its successor has called and waits for the answer
+	onceJumps   = time.Hour                             // how far the clocks jump
+	onceFirst   = 29*time.Second + 500*time.Millisecond // how long one stands still that wakes up between the start and the call of its successor
+	onceWorks   = 20 * time.Second                      // from the call to its answer where they do, and where a zombie is to meet its successor
+	onceJumpsIn = 7 * time.Second                       // from the call to the jump: before the lease is renewed
+	onceAgain   = time.Second                           // from the jump until the queue has the message again, so that somebody looks at the lease
+	onceLasts   = time.Hour                             // the longest demonstration
+	onceRounds  = 1000                                  // the most rounds of one: what is done at an instant before the next look at what is due
+	onceEvents  = 500                                   // the most events of one
 )
 
 // onceBegins is when a demonstration begins, by the clocks of its hosts.
 var onceBegins = time.Date(2026, time.January, 5, 9, 0, 0, 0, time.UTC)
 
-// once plays one demonstration: the scheduler of a house, two workers, and a target that counts.
+// once plays one demonstration: the scheduler of a house, two workers that follow a script, and a payment service that counts.
 type once struct {
 	*player
 	question wire.OnceQuestion
 	plan     wire.OncePlan
-	payee    payee
+	service  service
 	workers  []*hand
 
 	doer     string                      // who does what is being noted: a place
@@ -83,6 +86,7 @@ type once struct {
 	letter   func(context.Context) error // has the first message once more; nil before it was sent
 	live     int                         // of them, those that were not deleted
 	settled  bool                        // the message of the run has been deleted since it ended
+	jumped   bool                        // the clocks have
 	lost     bool                        // the answer of a write was lost
 	losing   bool                        // that of the write under way is about to be
 	renewing bool                        // a lease is being renewed
@@ -102,6 +106,24 @@ type action struct {
 	do    func(context.Context) error
 }
 
+// onceRows are the outcomes of all questions, which are always the same. They are played once in a process, whoever asks first: each of them is bounded.
+var onceRows = sync.OnceValues(func() ([]wire.OnceRow, error) {
+	var rows []wire.OnceRow
+	for _, guarantee := range OnceGuarantees {
+		for _, fault := range OnceFaults {
+			for _, guard := range OnceGuards {
+				q := wire.OnceQuestion{Guarantee: guarantee, Fault: fault, Guard: guard}
+				made, err := playOnce(context.Background(), q)
+				if err != nil {
+					return nil, err
+				}
+				rows = append(rows, wire.OnceRow{Question: q, Outcome: made.Outcome})
+			}
+		}
+	}
+	return rows, nil
+})
+
 // Demonstrator answers what a server is asked.
 type Demonstrator struct{}
 
@@ -110,7 +132,7 @@ func (Demonstrator) Once(ctx context.Context, q wire.OnceQuestion) (wire.OncePla
 	return DemonstrateOnce(ctx, q)
 }
 
-// DemonstrateOnce plays one run to which something goes wrong, and all other questions beside it for comparison. The error joins an *invalid.Error for each
+// DemonstrateOnce plays one run to which something goes wrong, and has the outcomes of all other questions beside it. The error joins an *invalid.Error for each
 // field that is wrong; or it is that of the context, or of a demonstration that went wrong by itself. The same question has the same answer.
 func DemonstrateOnce(ctx context.Context, q wire.OnceQuestion) (wire.OncePlan, error) {
 	q.Guarantee, q.Fault, q.Guard = cmp.Or(q.Guarantee, OnceGuarantees[0]), cmp.Or(q.Fault, faultNone), cmp.Or(q.Guard, guardNone)
@@ -126,25 +148,16 @@ func DemonstrateOnce(ctx context.Context, q wire.OnceQuestion) (wire.OncePlan, e
 	if len(wrong) > 0 {
 		return wire.OncePlan{}, errors.Join(wrong...)
 	}
-	var asked wire.OncePlan
-	var rows []wire.OnceRow
-	for _, guarantee := range OnceGuarantees {
-		for _, fault := range OnceFaults {
-			for _, guard := range OnceGuards {
-				one := wire.OnceQuestion{Guarantee: guarantee, Fault: fault, Guard: guard}
-				made, err := playOnce(ctx, one)
-				if err != nil {
-					return wire.OncePlan{}, err
-				}
-				if one == q {
-					asked = made
-				}
-				rows = append(rows, wire.OnceRow{Question: one, Outcome: made.Outcome})
-			}
-		}
+	made, err := playOnce(ctx, q)
+	if err != nil {
+		return wire.OncePlan{}, err
 	}
-	asked.Compare = rows
-	return asked, nil
+	rows, err := onceRows()
+	if err != nil {
+		return wire.OncePlan{}, err
+	}
+	made.Compare = slices.Clone(rows)
+	return made, nil
 }
 
 // playOnce plays one question that was checked.
@@ -154,8 +167,8 @@ func playOnce(ctx context.Context, q wire.OnceQuestion) (wire.OncePlan, error) {
 		return wire.OncePlan{}, fmt.Errorf("demonstrate %s, %s, %s: %w", q.Guarantee, q.Fault, q.Guard, err)
 	}
 	o.plan.Outcome.State = o.last.State.String()
-	o.plan.Outcome.Effects, o.plan.Outcome.Calls = o.payee.effects, o.payee.calls
-	o.plan.Outcome.RefusedCalls = o.payee.calls - o.payee.effects
+	o.plan.Outcome.Effects, o.plan.Outcome.Calls = o.service.effects, o.service.calls
+	o.plan.Outcome.RefusedCalls = o.service.calls - o.service.effects
 	if n := len(o.plan.Events); n > 0 {
 		o.plan.Lasts = o.plan.Events[n-1].At
 	}
@@ -166,14 +179,14 @@ func playOnce(ctx context.Context, q wire.OnceQuestion) (wire.OncePlan, error) {
 // stageOnce prepares the demonstration of a question, without its house.
 func stageOnce(q wire.OnceQuestion) *once {
 	timeout := onceTimeout
-	if q.Fault == faultClock || q.Fault == faultZombie {
+	if q.Fault == faultClocks || q.Fault == faultZombie {
 		timeout += onceWorks
 	}
-	s := Scenario{Start: onceBegins, Workers: 2, Jobs: []Job{{Name: "payment", Definition: job.Definition{
+	s := Scenario{Start: onceBegins, Workers: 2, Jobs: []Job{{Name: "invoice", Definition: job.Definition{
 		Target: target.Spec{Handler: &target.Handler{Name: "pay"}}, Guarantee: job.Guarantee(q.Guarantee), Timeout: schedule.Duration(timeout),
 		Retry: onceRetry(q),
 	}}}}
-	o := &once{question: q, plan: wire.OncePlan{Question: q, Events: []wire.OnceEvent{}}, payee: payee{guard: q.Guard, keys: map[string]bool{}},
+	o := &once{question: q, plan: wire.OncePlan{Question: q, Events: []wire.OnceEvent{}}, service: service{guard: q.Guard, keys: map[string]bool{}, highest: map[string]uint64{}},
 		workers: []*hand{{place: "worker_1"}, {place: "worker_2"}}, doer: laneScheduler}
 	o.player = &player{scenario: s, now: s.Start.UnixMilli(), names: map[string]run.ID{}, as: map[run.ID]string{}, refused: []Refusal{}}
 	o.busy.init()
@@ -228,12 +241,7 @@ func (o *once) faultyStore(s store.Store) store.Store {
 			return storefaulty.Fault{}
 		}
 		for i := range c.Ops {
-			op := &c.Ops[i]
-			of, id, ok := run.IDFromKey(op.Key)
-			if op.Kind != store.Put || !ok {
-				continue
-			}
-			if r, ok, err := run.FromItem(of, id, store.Item{Key: op.Key, Version: 1, Value: op.Value}); err == nil && ok && r.State.Ended() {
+			if r, ok := recordOf(&c.Ops[i]); ok && r.State.Ended() {
 				o.lost, o.losing = true, true
 				return storefaulty.Fault{Lose: store.ErrUnknown}
 			}
@@ -242,10 +250,20 @@ func (o *once) faultyStore(s store.Store) store.Store {
 	})
 }
 
+// recordOf is the record of a run that an operation writes, false where it writes none.
+func recordOf(op *store.Op) (run.Run, bool) {
+	of, id, ok := run.IDFromKey(op.Key)
+	if op.Kind != store.Put || !ok {
+		return run.Run{}, false
+	}
+	r, ok, err := run.FromItem(of, id, store.Item{Key: op.Key, Version: 1, Value: op.Value})
+	return r, ok && err == nil
+}
+
 // play goes from one instant to the next, until nothing more is to happen to the run.
 func (o *once) play(ctx context.Context) error {
 	for _, l := range []Line{{Do: Put, Job: o.scenario.Jobs[0].Name, Definition: o.scenario.Jobs[0].Definition},
-		{Do: Trigger, Triggers: []Triggered{{As: "payment", Asked: control.Asked{Job: o.scenario.Jobs[0].Name}}}}} {
+		{Do: Trigger, Triggers: []Triggered{{As: "invoice", Asked: control.Asked{Job: o.scenario.Jobs[0].Name}}}}} {
 		if err := o.line(ctx, l); err != nil {
 			return err
 		}

@@ -15,9 +15,12 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/worker"
 )
 
-// hand is a worker of a demonstration: it takes one run at a time, calls its target, and renews its lease, as worker.Worker does.
+// hand is a worker of a demonstration. It follows a script: it takes one run at a time, calls its target, and renews its lease at the times at which a
+// worker.Worker does, which does not run here. A server writes for it, as for any worker elsewhere.
 type hand struct {
 	place  string
+	letter uint64         // the fence that the message which it took last would start an attempt under
+	late   bool           // another attempt held the run by then
 	offer  *lease.Offered // taken, and to be started
 	busy   bool
 	frozen bool
@@ -29,7 +32,7 @@ type hand struct {
 
 func (w *hand) idle() bool { return !w.busy && !w.dead && w.offer == nil }
 
-func (w *hand) name() string { return placed(w.place) }
+func (w *hand) name() string { return placeName(w.place) }
 
 // take has idle workers take what there is, all of them before any starts: so two that have the same run meet at its start.
 func (o *once) take(ctx context.Context) (took bool, err error) {
@@ -45,8 +48,11 @@ func (o *once) take(ctx context.Context) (took bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("take a run: %w", err)
 		}
-		if len(offers) > 0 {
+		switch {
+		case len(offers) > 0:
 			w.offer = &offers[0]
+		case w.late && o.last.State == run.Running:
+			o.refuse(w, w.letter, 0, o.unstarted(w))
 		}
 	}
 	for _, w := range o.workers {
@@ -70,10 +76,9 @@ func (o *once) begin(ctx context.Context, w *hand) error {
 	o.doer = w.place
 	o.starts++
 	holder := lease.Holder{Worker: w.place, Start: strconv.Itoa(o.starts)}
-	before := len(o.plan.Events)
 	task, ticket, err := o.remote.Start(ctx, tenant, id, offer.Ticket, holder)
 	if errors.Is(err, worker.ErrGone) {
-		o.fenced(before, w, 0, fmt.Sprintf("The store refuses %s: another worker has started this run since it was taken. %s calls nothing.", w.name(), upper(w.name())))
+		o.refuse(w, w.letter, 0, o.unstarted(w))
 		return nil
 	}
 	if err != nil {
@@ -102,7 +107,7 @@ func (o *once) then(w *hand, wait time.Duration, do func(context.Context) error)
 	})
 }
 
-// renewals has a worker renew its lease after each third of it. The clock of one that stands still does, too.
+// renewals has a worker renew its lease after each third of it. One that stands still does not; it begins anew when it wakes up.
 func (o *once) renewals(w *hand) {
 	o.then(w, w.task.Lease/3, func(ctx context.Context) error {
 		if w.frozen {
@@ -112,7 +117,7 @@ func (o *once) renewals(w *hand) {
 		_, err := o.remote.Renew(ctx, tenant, w.claim)
 		o.renewing = false
 		if errors.Is(err, worker.ErrFenced) {
-			o.fenced(len(o.plan.Events), w, w.claim.Fence, fmt.Sprintf("The store refuses to renew the lease of %s: its fence %d is not the run's any more.", w.name(), w.claim.Fence))
+			o.refuse(w, w.claim.Fence, w.task.Attempt, fmt.Sprintf("Belfry refuses to renew the lease of %s, which has fence %d: %s.", w.name(), w.claim.Fence, o.standing()))
 			w.busy = false
 			return nil
 		}
@@ -135,27 +140,34 @@ func (o *once) reach(w *hand) {
 	case o.hit(w, faultBefore):
 		o.dies(w, "before it has called the target")
 	case o.hit(w, faultZombie):
-		w.frozen = true
-		o.tell(wire.OnceEvent{Event: "worker_froze", From: w.place, Attempt: w.task.Attempt, Fence: w.task.Fence,
-			Text: fmt.Sprintf("%s stands still right before its call, as a process does whose host is suspended. It renews no lease.", upper(w.name()))})
-		o.then(w, onceSleeps, func(context.Context) error {
-			w.frozen = false
-			o.tell(wire.OnceEvent{Event: "worker_woke", From: w.place, Attempt: w.task.Attempt, Fence: w.task.Fence,
-				Text: fmt.Sprintf("%s wakes up. Its own clock stood still, too: it knows of nothing, and goes on with its call.", upper(w.name()))})
-			o.renewals(w)
-			o.call(w)
-			return nil
-		})
+		o.stands(w, onceSleeps)
+	case o.hit(w, faultFirst):
+		o.stands(w, onceFirst)
 	default:
 		o.call(w)
 	}
+}
+
+// stands has a worker stand still before its call, and then make it.
+func (o *once) stands(w *hand, sleeps time.Duration) {
+	w.frozen = true
+	o.tell(wire.OnceEvent{Event: "worker_froze", From: w.place, Attempt: w.task.Attempt, Fence: w.task.Fence,
+		Text: fmt.Sprintf("%s stands still right before its call, as a process does whose host is suspended. It renews no lease.", upper(w.name()))})
+	o.then(w, sleeps, func(context.Context) error {
+		w.frozen = false
+		o.tell(wire.OnceEvent{Event: "worker_woke", From: w.place, Attempt: w.task.Attempt, Fence: w.task.Fence,
+			Text: fmt.Sprintf("%s wakes up. It has not noticed that it stood still, and goes on with its call.", upper(w.name()))})
+		o.renewals(w)
+		o.call(w)
+		return nil
+	})
 }
 
 // call calls the target, with what the product tells targets beside the payload.
 func (o *once) call(w *hand) {
 	t := w.task
 	facts := target.Call{Tenant: t.Tenant, Run: t.Run, Job: t.Job, Attempt: t.Attempt, Fence: t.Fence, Nominal: t.Nominal, AtMostOnce: t.AtMostOnce}.Facts()
-	answer, takes := o.called(w, facts), onceAnswers
+	answer, takes := o.asks(w, facts), onceAnswers
 	if o.question.Fault == faultZombie && t.Attempt > 1 {
 		takes = onceWorks
 	}
@@ -176,12 +188,13 @@ func (o *once) call(w *hand) {
 			return o.finish(ctx, w, worker.End{Outcome: run.OutcomeFailed, Failure: target.Reported(target.KindTimeout, "no answer", false, 0)})
 		})
 		return
-	case o.hit(w, faultClock):
+	case o.hit(w, faultClocks):
 		takes = onceWorks
 		o.after(onceJumpsIn, func(ctx context.Context) error {
 			o.after(onceAgain, o.letter)
+			o.jumped = true
 			o.tell(wire.OnceEvent{Event: "clock_set", From: laneScheduler,
-				Text: fmt.Sprintf("The clocks of all hosts jump ahead by %s. By them the lease is long over.", schedule.Duration(onceJumps))})
+				Text: fmt.Sprintf("The clocks of all hosts jump ahead by %s. By these clocks the lease of attempt 1 is over.", schedule.Duration(onceJumps))})
 			return o.line(ctx, Line{Do: Clock, By: onceJumps})
 		})
 	}
@@ -204,10 +217,9 @@ func (o *once) finish(ctx context.Context, w *hand, e worker.End) error {
 		}
 		e.Failure.RetryAfter = wait
 	}
-	before := len(o.plan.Events)
 	_, err := o.remote.Finish(ctx, tenant, w.claim, e)
 	if errors.Is(err, worker.ErrFenced) {
-		o.fenced(before, w, w.claim.Fence, fmt.Sprintf("The store refuses what %s says of attempt %d: its fence %d does not hold the run any more.", w.name(), w.task.Attempt, w.claim.Fence))
+		o.refuse(w, w.claim.Fence, w.task.Attempt, fmt.Sprintf("Belfry refuses what %s reports of attempt %d, which has fence %d: %s.", w.name(), w.task.Attempt, w.claim.Fence, o.standing()))
 		return nil
 	}
 	if err != nil {
@@ -222,12 +234,35 @@ func (o *once) dies(w *hand, when string) {
 		Text: fmt.Sprintf("%s dies %s. Nobody is told: its lease goes on, and its message stays hidden.", upper(w.name()), when)})
 }
 
-// fenced tells that a worker was refused, before what followed from that.
-func (o *once) fenced(before int, w *hand, fence uint64, text string) {
-	o.plan.Outcome.RefusedWrites++
-	o.tell(wire.OnceEvent{Event: "refused", From: laneStore, To: w.place, Attempt: w.task.Attempt, Fence: fence, Text: text})
-	last := len(o.plan.Events) - 1
-	refused := o.plan.Events[last]
-	copy(o.plan.Events[before+1:], o.plan.Events[before:last])
-	o.plan.Events[before] = refused
+// refuse tells that a worker was refused: the run is not its own.
+func (o *once) refuse(w *hand, fence uint64, attempt int, text string) {
+	o.plan.Outcome.RefusedWorkers++
+	o.tell(wire.OnceEvent{Event: "refused", From: laneScheduler, To: w.place, Attempt: attempt, Fence: fence, Text: text})
+}
+
+// unstarted says why a worker that took a message is not given the run.
+func (o *once) unstarted(w *hand) string {
+	switch {
+	case !w.late:
+		return fmt.Sprintf("Belfry refuses %s: its message would start fence %d, and another worker has started that since the message was taken.", w.name(), w.letter)
+	case o.unjudged():
+		return fmt.Sprintf("Belfry refuses %s: fence %d holds the run. The clocks were stepped, so no lease is judged for %s.", w.name(), o.last.Fence, schedule.Duration(o.dispatch.Lease))
+	}
+	return fmt.Sprintf("Belfry refuses %s: fence %d holds the run, and its lease is not over.", w.name(), o.last.Fence)
+}
+
+// unjudged tells whether the lease of the attempt that holds the run is over by the clocks, which were stepped.
+func (o *once) unjudged() bool {
+	return o.jumped && o.last.State == run.Running && o.last.Lease <= o.clock.Now().UnixMilli()
+}
+
+// standing says who holds the run, as its record stands.
+func (o *once) standing() string {
+	switch {
+	case o.last.State.Ended():
+		return fmt.Sprintf("the run has ended as %s", o.last.State)
+	case o.last.State == run.Running:
+		return fmt.Sprintf("fence %d holds the run", o.last.Fence)
+	}
+	return fmt.Sprintf("no attempt holds the run, which is %s", o.last.State)
 }

@@ -8,70 +8,65 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// payee is the target of a demonstration: each call that it takes is a payment, which is its effect.
-type payee struct {
+// service is the target of a demonstration, a payment service. A call that it accepts is a payment, which is its effect. It pays at the call, and keeps the
+// key and the fence in the same step; only its answer takes time.
+type service struct {
 	guard   string
-	keys    map[string]bool // it has seen
-	highest uint64          // fence that it has seen
+	keys    map[string]bool   // under which it has paid
+	highest map[string]uint64 // fence that it has seen, by run
 	calls   int
 	effects int
 }
 
-// answered is what the payee says to a call.
-type answered struct {
+// reply is what the service says to a call.
+type reply struct {
 	event   string
-	says    string
+	says    string // to the worker
+	text    string
 	refused bool // it is no success
 }
 
-// pay takes a call. A key that it knows has the answer of the first call, as an endpoint does that heeds Idempotency-Key; an older fence is refused.
-func (p *payee) pay(key string, fence uint64) answered {
-	p.calls++
-	knows, stale := key != "" && p.keys[key], fence < p.highest
+// pay takes a call. A key under which it has paid is a success without a payment; a fence older than the highest of the run is refused.
+func (s *service) pay(of, key string, fence uint64) reply {
+	s.calls++
+	highest := s.highest[of]
 	switch {
-	case (p.guard == guardFence || p.guard == guardBoth) && stale:
-		return answered{event: "stale", says: fmt.Sprintf("refused, fence %d is older than %d", fence, p.highest), refused: true}
-	case (p.guard == guardKey || p.guard == guardBoth) && knows:
-		return answered{event: "repeated", says: "paid before"}
+	case (s.guard == guardFence || s.guard == guardBoth) && fence < highest:
+		return reply{event: "stale", refused: true, says: fmt.Sprintf("refused, fence %d is older than %d", fence, highest),
+			text: fmt.Sprintf("The target has seen fence %d for this run: it refuses the older one, and pays nothing.", highest)}
+	case (s.guard == guardKey || s.guard == guardBoth) && key != "" && s.keys[key]:
+		return reply{event: "repeated", says: "already paid", text: "The target has paid under this key: it pays nothing."}
 	}
-	p.keys[key], p.highest = true, max(p.highest, fence)
-	p.effects++
-	return answered{event: "effect", says: "paid"}
+	s.keys[key], s.highest[of] = true, max(highest, fence)
+	s.effects++
+	made := reply{event: "effect", says: "paid", text: "The target makes a payment: this is the effect."}
+	if s.effects > 1 {
+		made.text = fmt.Sprintf("The target makes payment %d of an invoice that is to be paid once.", s.effects)
+	}
+	return made
 }
 
-// called has the target take a call, which is told what the product tells targets.
-func (o *once) called(w *hand, facts []target.Fact) answered {
-	var key string
+// asks has a worker call the target, which is told what the product tells targets.
+func (o *once) asks(w *hand, facts []target.Fact) reply {
+	var of, key string
 	var fence uint64
 	for _, f := range facts {
 		switch f.Header {
+		case "Belfry-Run":
+			of = f.Value
 		case "Idempotency-Key":
 			key = f.Value
 		case "Belfry-Fence":
 			fence, _ = strconv.ParseUint(f.Value, 10, 64) // 0 for none that can be read
 		}
 	}
-	with := fmt.Sprintf("with fence %d", fence)
-	if key != "" {
-		with += " and the run's ID as Idempotency-Key"
-	} else {
-		with += ", and without an Idempotency-Key"
+	with := "with the run's ID as Idempotency-Key"
+	if key == "" {
+		with = "without an Idempotency-Key"
 	}
-	o.tell(wire.OnceEvent{Event: "called", From: w.place, To: laneTarget, Attempt: w.task.Attempt, Fence: fence, Key: key, Text: fmt.Sprintf("%s calls the target, %s.", upper(w.name()), with)})
-	answer := o.payee.pay(key, fence)
-	o.tell(wire.OnceEvent{Event: answer.event, From: laneTarget, Attempt: w.task.Attempt, Fence: fence, Key: key, Text: o.payee.told(answer)})
+	o.tell(wire.OnceEvent{Event: "called", From: w.place, To: laneTarget, Attempt: w.task.Attempt, Fence: fence, Key: key,
+		Text: fmt.Sprintf("%s calls the target with fence %d, %s.", upper(w.name()), fence, with)})
+	answer := o.service.pay(of, key, fence)
+	o.tell(wire.OnceEvent{Event: answer.event, From: laneTarget, Attempt: w.task.Attempt, Fence: fence, Key: key, Text: answer.text})
 	return answer
-}
-
-func (p *payee) told(a answered) string {
-	switch a.event {
-	case "stale":
-		return fmt.Sprintf("The target has seen fence %d: it refuses the older one, and pays nothing.", p.highest)
-	case "repeated":
-		return "The target knows the key: it pays nothing, and answers as it did before."
-	}
-	if p.effects > 1 {
-		return fmt.Sprintf("The target pays. That is payment %d of a run that asks for one.", p.effects)
-	}
-	return "The target pays: this is the effect."
 }

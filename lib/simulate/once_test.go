@@ -23,12 +23,12 @@ func demonstrate(t *testing.T, guarantee, fault, guard string) wire.OncePlan {
 	return p
 }
 
-// TestP5_OnceDemonstrated: what the promises say of calls and effects. At most once never calls twice, and says where nobody knows. At least once always has the effect, and
-// has it once at a target that heeds the key; a fence stops who comes late, and does not tell a repetition.
+// TestP5_OnceDemonstrated: what the promises say of calls and effects. At most once does not call again by itself, and says where nobody knows. At least once
+// has the effect here, and has it once at a target that heeds the key; a fence stops who comes late, unless it is the first to call, and does not tell a repetition.
 func TestP5_OnceDemonstrated(t *testing.T) {
 	type counts struct {
 		state                          string
-		attempts, calls, effects, told int // told: writes that were refused
+		attempts, calls, effects, told int // told: workers that were refused
 	}
 	least, most := "at_least_once", "at_most_once"
 	want := map[string]counts{}
@@ -46,17 +46,19 @@ func TestP5_OnceDemonstrated(t *testing.T) {
 			at("none", counts{"succeeded", 1, 1, 1, 0})
 			at("message_twice", counts{"succeeded", 1, 1, 1, 1})
 			at("write_lost", counts{"succeeded", 1, 1, 1, 0})
-			at("clock", counts{"succeeded", 1, 1, 1, 1})
+			at("clocks_jump", counts{"succeeded", 1, 1, 1, 2})
 			if guarantee == least {
 				at("dies_before", counts{"succeeded", 2, 1, 1, 0})
 				at("dies_after", counts{"succeeded", 2, 2, twice, 0})
 				at("answer_lost", counts{"succeeded", 2, 2, twice, 0})
 				at("zombie", counts{"succeeded", 2, 2, late, 1})
+				at("zombie_first", counts{"succeeded", 2, 2, twice, 1})
 			} else {
 				at("dies_before", counts{"unknown", 1, 0, 0, 0})
 				at("dies_after", counts{"unknown", 1, 1, 1, 0})
 				at("answer_lost", counts{"unknown", 1, 1, 1, 0})
 				at("zombie", counts{"unknown", 1, 1, 1, 1})
+				at("zombie_first", counts{"unknown", 1, 1, 1, 1})
 			}
 		}
 	}
@@ -67,7 +69,7 @@ func TestP5_OnceDemonstrated(t *testing.T) {
 	for _, r := range rows {
 		name := fmt.Sprint(r.Question.Guarantee, " ", r.Question.Fault, " ", r.Question.Guard)
 		o := r.Outcome
-		if got := (counts{o.State, o.Attempts, o.Calls, o.Effects, o.RefusedWrites}); got != want[name] {
+		if got := (counts{o.State, o.Attempts, o.Calls, o.Effects, o.RefusedWorkers}); got != want[name] {
 			t.Errorf("%s: %+v, want %+v", name, got, want[name])
 		}
 		if o.RefusedCalls != o.Calls-o.Effects {
@@ -101,7 +103,7 @@ func TestP6_FencesOfADemonstration(t *testing.T) {
 				}
 			}
 			o := p.Outcome
-			if p.Lasts != last || count["running"] != o.Attempts || count["called"] != o.Calls || count["effect"] != o.Effects || count["refused"] != o.RefusedWrites ||
+			if p.Lasts != last || count["running"] != o.Attempts || count["called"] != o.Calls || count["effect"] != o.Effects || count["refused"] != o.RefusedWorkers ||
 				count["message_taken"] != o.Deliveries || count["stale"]+count["repeated"] != o.RefusedCalls || count["message_sent"] != count["message_deleted"] || count[o.State] != 1 {
 				t.Errorf("%s, %s: %v, counted as %+v", guarantee, fault, count, o)
 			}
@@ -118,19 +120,65 @@ func TestP6_FencesOfADemonstration(t *testing.T) {
 // TestADemonstrationSaysWhatHappened: the words agree with the counts, and name what would have helped.
 func TestADemonstrationSaysWhatHappened(t *testing.T) {
 	for _, c := range []struct{ guarantee, fault, guard, says string }{
-		{"at_least_once", "none", "none", "The target was called once, and paid once. The run has succeeded."},
+		{"at_least_once", "none", "none", "The target was called once and made 1 payment. The run has succeeded."},
 		{"at_least_once", "dies_after", "none", "A target that heeds the Idempotency-Key pays once."},
-		{"at_least_once", "dies_after", "key", "called twice, and paid once. The run has succeeded. The second call had the key of the first"},
+		{"at_least_once", "dies_after", "key", "called twice and made 1 payment. The run has succeeded. It had paid under the key of the second call already"},
 		{"at_least_once", "dies_after", "fence", "A fence alone does not tell a repeated call"},
-		{"at_least_once", "zombie", "fence", "The late call had an older fence than one that the target had seen"},
-		{"at_least_once", "message_twice", "none", "the store let one of them start"},
-		{"at_least_once", "clock", "none", "A jump of the clock ends no lease"},
+		{"at_least_once", "zombie", "fence", "The late call had a fence older than the highest that the target had seen for the run"},
+		{"at_least_once", "message_twice", "none", "Belfry let one of them start"},
+		{"at_least_once", "clocks_jump", "none", "judges no lease for 30s"},
 		{"at_least_once", "write_lost", "none", "The write was repeated"},
-		{"at_most_once", "dies_before", "none", "never called, and never paid. The run is unknown."},
-		{"at_most_once", "dies_after", "key", "brings no Idempotency-Key"},
+		{"at_least_once", "zombie_first", "fence", "A fence alone does not stop a late worker that is the first to call"},
+		{"at_most_once", "zombie", "none", "made 16s after the run became unknown. If somebody retries the run before that"},
+		{"at_most_once", "zombie", "none", "the run had ended as unknown"},
+		{"at_most_once", "dies_before", "none", "never called and made no payment. The run is unknown."},
+		{"at_most_once", "dies_after", "key", "sends no Idempotency-Key"},
 	} {
 		if p := demonstrate(t, c.guarantee, c.fault, c.guard); !strings.Contains(p.Says, c.says) {
 			t.Errorf("%s, %s, %s: %q, want %q in it", c.guarantee, c.fault, c.guard, p.Says, c.says)
+		}
+	}
+}
+
+// TestADemonstrationSaysWhyAWorkerIsRefused: each refusal names what stands, and a message has the fence under which it would start an attempt.
+func TestADemonstrationSaysWhyAWorkerIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		guarantee, fault string
+		want             []string
+	}{
+		{"at_least_once", "message_twice", []string{"another worker has started that since the message was taken."}},
+		{"at_least_once", "clocks_jump", []string{"fence 2 holds the run. The clocks were stepped, so no lease is judged for 30s.", "fence 2 holds the run, and its lease is not over."}},
+		{"at_least_once", "zombie", []string{"fence 4 holds the run."}},
+		{"at_most_once", "zombie", []string{"the run has ended as unknown."}},
+	} {
+		var refused []string
+		first := uint64(0)
+		for i, e := range demonstrate(t, c.guarantee, c.fault, "none").Events {
+			switch e.Event {
+			case "timer_set":
+				if i > 0 && e.At == 0 {
+					t.Errorf("%s: the timer is written as event %d", c.fault, i)
+				}
+			case "message_sent", "message_taken":
+				if e.Fence == 0 {
+					t.Errorf("%s: %+v has no fence", c.fault, e)
+				}
+				first = e.Fence
+			case "refused":
+				refused = append(refused, e.Text)
+				if e.Fence == 0 || e.Attempt == 0 && e.Fence != first {
+					t.Errorf("%s: %+v, after a message with fence %d", c.fault, e, first)
+				}
+			}
+		}
+		if len(refused) != len(c.want) {
+			t.Errorf("%s, %s: refused are %q", c.guarantee, c.fault, refused)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.HasSuffix(refused[i], want) {
+				t.Errorf("%s, %s: refused as %q, want %q", c.guarantee, c.fault, refused[i], want)
+			}
 		}
 	}
 }

@@ -3,7 +3,7 @@ package wire
 // OnceQuestion asks what becomes of one run when something goes wrong: how often its target is called, and how often that has an effect.
 type OnceQuestion struct {
 	Guarantee string `json:"guarantee" enum:"at_least_once,at_most_once" doc:"that of the job"`
-	Fault     string `json:"fault" enum:"none,message_twice,dies_before,dies_after,answer_lost,write_lost,zombie,clock" doc:"what goes wrong"`
+	Fault     string `json:"fault" enum:"none,message_twice,dies_before,dies_after,answer_lost,write_lost,zombie,zombie_first,clocks_jump" doc:"what goes wrong"`
 	Guard     string `json:"guard" enum:"none,key,fence,both" doc:"what the target looks at before it does anything"`
 }
 
@@ -19,13 +19,13 @@ type OncePlan struct {
 
 // OnceOutcome counts what happened.
 type OnceOutcome struct {
-	State         string `json:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" doc:"of the run, at the end"`
-	Deliveries    int    `json:"deliveries" doc:"how often a worker took a message of the run"`
-	Attempts      int    `json:"attempts" doc:"attempts that began"`
-	Calls         int    `json:"calls" doc:"how often the target was called"`
-	Effects       int    `json:"effects" doc:"how often the call had an effect"`
-	RefusedCalls  int    `json:"refused_calls" doc:"calls for which the target did nothing: it knew the key, or a newer fence"`
-	RefusedWrites int    `json:"refused_writes" doc:"how often a worker was told that the run is not its own: at its start, or at its end"`
+	State          string `json:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" doc:"of the run, at the end"`
+	Deliveries     int    `json:"deliveries" doc:"how often a worker took a message of the run"`
+	Attempts       int    `json:"attempts" doc:"attempts that began"`
+	Calls          int    `json:"calls" doc:"how often the target was called"`
+	Effects        int    `json:"effects" doc:"how often the call had an effect"`
+	RefusedCalls   int    `json:"refused_calls" doc:"calls for which the target did nothing: it had done it under the key, or had seen a newer fence for the run"`
+	RefusedWorkers int    `json:"refused_workers" doc:"how often Belfry refused a worker, since the run was not its own: when it took a message, began, renewed its lease, or reported the end"`
 }
 
 // OnceRow is the outcome of one question.
@@ -37,11 +37,11 @@ type OnceRow struct {
 // OnceEvent is something that happened, at one place or between two.
 type OnceEvent struct {
 	At       float64 `json:"at" doc:"when"`
-	Event    string  `json:"event" enum:"queued,running,retrying,succeeded,failed,cancelled,dead,unknown,renewed,written_again,message_sent,message_taken,message_hidden,message_deleted,called,effect,repeated,stale,answered,answer_lost,write_lost,refused,worker_died,worker_froze,worker_woke,clock_set" doc:"the state that the run's record is in from then on; what was done with its message; or what happened to a worker, a call or an answer"`
-	From     string  `json:"from" enum:"scheduler,store,queue,worker_1,worker_2,target" doc:"where it began: who wrote, sent, called or answered"`
+	Event    string  `json:"event" enum:"queued,running,retrying,succeeded,failed,cancelled,dead,unknown,renewed,written_again,message_sent,message_taken,message_hidden,message_deleted,called,effect,repeated,stale,answered,answer_lost,write_lost,refused,worker_died,worker_froze,worker_woke,clock_set,timer_set" doc:"the state that the run's record is in from then on; what was done with its message; or what happened to a worker, a call or an answer"`
+	From     string  `json:"from" enum:"scheduler,store,queue,worker_1,worker_2,target" doc:"where it began: who wrote, sent, called or answered. A server writes for its workers"`
 	To       string  `json:"to,omitempty" enum:"scheduler,store,queue,worker_1,worker_2,target" doc:"where it went; left out where it happened at one place"`
 	Attempt  int     `json:"attempt,omitempty" doc:"of the run, from 1 on; left out before the first"`
-	Fence    uint64  `json:"fence,omitempty" doc:"the fencing token that was written, called with, or refused; left out where none was"`
+	Fence    uint64  `json:"fence,omitempty" doc:"the fencing token that was written, called with, or refused; of a message, the one that an attempt would start under; left out where there is none"`
 	Key      string  `json:"idempotency_key,omitempty" doc:"that a call brings, the same at each attempt; left out where none is sent"`
 	Delivery int     `json:"delivery,omitempty" doc:"of message_taken: which delivery of a message of the run it is, from 1 on"`
 	Text     string  `json:"text" doc:"the same in words"`
