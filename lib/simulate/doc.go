@@ -26,8 +26,9 @@
 //
 // # A demonstration
 //
-// DemonstrateOnce (once.go) plays one run to which something goes wrong, over the same house with faulty engines. Its two workers (once_hands.go) hold their
-// leases themselves, die, and stand still; its target (once_target.go) counts. What happens is told as it is written and sent (once_words.go).
+// DemonstrateOnce (once.go) plays one run to which something goes wrong, over the same house with faulty engines. The scheduler, its leases and its fences
+// are a server's own. Its two workers (once_hands.go) and its target (once_target.go), which counts, follow a script: no worker.Worker runs, and when one
+// calls, renews, dies or stands still is made up, as are the sentences. A server writes for them. What happens is told as it is written and sent (once_words.go).
 //
 // # What it does not promise
 //

@@ -1,12 +1,11 @@
-// Exactly once: one run to which something goes wrong, as the server has played it. Each message, write and call is an arrow between the places that it went from and to.
+// Exactly once: one run to which something goes wrong, as the server has played it. Each message, write of the run and call is an arrow between the places that it went from and to. A server writes for its workers.
 import '../app'
 import type { SVGAttributes } from 'preact'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { get } from '../api'
-import { moved } from '../chart'
 import { filter, to, withQuery } from '../router'
 import { span } from '../time'
-import { Absent, asked, clamped, InTerminal, oneOf, say, still, useAsked, useMarker } from '../tool'
+import { Absent, InTerminal, oneOf, Player, useAsked, usePlayer } from '../tool'
 import { pending, Waiting } from '../ui'
 
 const guarantees = { at_least_once: 'At least once', at_most_once: 'At most once' }
@@ -17,14 +16,14 @@ const faults = {
   dies_after: 'The worker dies after the effect',
   answer_lost: 'The target’s answer is lost',
   write_lost: 'The store’s answer is lost',
-  zombie: 'A worker stands still, and wakes up',
-  clock: 'The clocks jump ahead by an hour',
+  zombie: 'A worker wakes up late, and calls last',
+  zombie_first: 'A worker wakes up late, and calls first',
+  clocks_jump: 'The clocks jump, and the message comes again',
 }
 const guards = { none: 'Nothing', key: 'Key', fence: 'Fence', both: 'Key and fence' }
 const places = { scheduler: 'Scheduler', store: 'Store', queue: 'Queue', worker_1: 'Worker 1', worker_2: 'Worker 2', target: 'Target' } as const
 type Place = keyof typeof places
 const lanes = Object.keys(places) as Place[]
-const speeds = ['0.25', '0.5', '1', '2', '5']
 
 interface Event {
   at: number
@@ -33,6 +32,7 @@ interface Event {
   to?: Place
   attempt?: number
   fence?: number
+  idempotency_key?: string
   delivery?: number
   text: string
 }
@@ -44,7 +44,7 @@ interface Outcome {
   calls: number
   effects: number
   refused_calls: number
-  refused_writes: number
+  refused_workers: number
 }
 
 interface Question {
@@ -89,13 +89,16 @@ export function Once() {
   return (
     <>
       <p class="fine">
-        A job pays an account. Its run is played by the server’s own scheduler, over a queue and a store that fail: nothing of what you see is drawn up for this page. Only the target is made up.
+        The job asks a payment service to pay an invoice. The effect is one payment. The scheduler, its leases and its fences are the server’s own, over a queue and a store that fail as you choose. The two workers and the payment service follow a script; a server writes for its workers.
       </p>
       <div class="filters">
         {choice('guarantee', 'Guarantee of the job', guarantees)}
         {choice('fault', 'What goes wrong', faults)}
         {choice('guard', 'What the target heeds', guards)}
       </div>
+      <p class="fine">
+        The key is the run’s ID, the same in each attempt: a target that heeds it pays once under it. The fence is a number that grows with each attempt: a target that heeds it refuses a call with a lower one than the highest that it has seen for this run.
+      </p>
       <Absent error={got.error} />
       {!shown && pending(got.error) && <Waiting lines={8} />}
       {shown && (
@@ -117,7 +120,7 @@ const colours = { ok: 'var(--ok)', bad: 'var(--bad)', warn: 'var(--warn)', odd: 
 const tone = ({ effects, state }: Outcome) => (effects > 1 ? colours.bad : state === 'unknown' ? colours.odd : colours.ok)
 
 function Counts({ of: { outcome: o, says } }: { of: Answer }) {
-  const counts: [string, number][] = [['Deliveries', o.deliveries], ['Attempts', o.attempts], ['Calls', o.calls], ['Refused by the target', o.refused_calls], ['Refused by the store', o.refused_writes]]
+  const counts: [string, number][] = [['Deliveries', o.deliveries], ['Attempts', o.attempts], ['Calls', o.calls], ['Calls refused', o.refused_calls], ['Workers refused', o.refused_workers]]
   return (
     <section class="page" aria-label="Outcome">
       <p class="waits" style={{ borderColor: tone(o) }}>
@@ -147,66 +150,16 @@ function Counts({ of: { outcome: o, says } }: { of: Answer }) {
 
 const frames = 9 // that an event is shown for, at the usual speed
 
-/** Play is the diagram under its marker, which stands at an event. In the address it is how many have happened; without it all have. */
+/** Play is the diagram under its marker, which stands at an event. Before the first one the diagram shows all. */
 function Play({ of }: { of: Answer }) {
   const { events } = of
-  const last = events.length - 1
-  const speed = Number(oneOf('speed', speeds, '1'))
-  const rest = asked('at', '') === '' ? last : clamped('at', 0, events.length) - 1
-  const { at: place, playing, play, stop, drag } = useMarker(last, rest, (n) => filter({ at: n === last ? undefined : String(Math.floor(n) + 1) }, true), (n) => n + speed / frames)
-  const at = Math.floor(place)
-  const told = events[at]?.text ?? 'Nothing has happened yet.'
+  const player = usePlayer(events.length, (n, speed) => n + speed / frames)
+  const { now, playing, stop } = player
   return (
     <section class="played" aria-labelledby="played">
-      <div class="bar">
-        <h2 id="played">Event by event</h2>
-        <button type="button" class="act" onClick={play}>
-          {playing ? 'Pause' : 'Play'}
-        </button>
-        <button type="button" class="act" disabled={at < 0} onClick={() => stop(at - 1)}>
-          Step back
-        </button>
-        <button type="button" class="act" disabled={at >= last} onClick={() => stop(at + 1)}>
-          Step
-        </button>
-        <label class="speed">
-          <span>Speed</span>{' '}
-          <select name="speed" value={String(speed)} onChange={(event) => say('speed', event.currentTarget.value, '1')}>
-            {speeds.map((s) => (
-              <option key={s} value={s}>
-                {s} ×
-              </option>
-            ))}
-          </select>
-        </label>
-        <span class="fine">
-          event {at + 1} of {events.length}, {span(of.lasts * 1000)} in all
-        </span>
-      </div>
-      <input
-        type="range"
-        class="seek"
-        aria-label="Event"
-        min="-1"
-        max={last}
-        step="1"
-        value={at}
-        aria-valuetext={told}
-        onInput={(event) => drag(Number(event.currentTarget.value))}
-        onChange={(event) => stop(Number(event.currentTarget.value))}
-        onKeyDown={(event) => {
-          const up = { ArrowUp: 1, ArrowDown: -1 }[event.key]
-          const next = event.key === 'Home' || (event.key === 'ArrowLeft' && at <= 0) ? -1 : up ? Math.max(-1, Math.min(last, at + up)) : at < 0 && event.key === 'ArrowRight' ? 0 : moved(event, at, last + 1)
-          if (next === undefined) return
-          stop(next)
-          event.preventDefault()
-        }}
-      />
-      <p class="fine instant" aria-live={playing ? 'off' : 'polite'}>
-        {told}
-      </p>
-      <Diagram events={events} at={at} playing={playing} choose={stop} />
-      {still() && <p class="fine">Your system asks for less motion: it plays in twelve steps, one a second.</p>}
+      <Player of={player} title={<h2 id="played">Event by event</h2>} words={events[now]?.text ?? ''} lasts={span(of.lasts * 1000)}>
+        <Diagram events={events} at={now} playing={playing} choose={stop} />
+      </Player>
     </section>
   )
 }
@@ -231,8 +184,8 @@ function lives(events: Event[]): Record<string, Life>[] {
 const centre = (place: Place) => ((lanes.indexOf(place) + 0.5) / lanes.length) * 100
 
 const marks: Record<string, string> = {
-  renewed: 'renew', written_again: 'same again', message_sent: 'message', message_hidden: 'hide', message_deleted: 'delete', effect: 'paid', repeated: 'key is known', stale: 'fence too old', answered: 'answer', answer_lost: 'answer lost',
-  write_lost: 'answer lost', refused: 'refused', worker_died: 'dies', worker_froze: 'stands still', worker_woke: 'wakes up', clock_set: 'clock + 1 h',
+  renewed: 'renew', written_again: 'same again', message_sent: 'message', message_hidden: 'hide', message_deleted: 'delete', effect: 'paid', repeated: 'paid before', stale: 'fence too old', answered: 'answer', answer_lost: 'answer lost',
+  write_lost: 'answer lost', refused: 'refused', worker_died: 'dies', worker_froze: 'stands still', worker_woke: 'wakes up', clock_set: 'clocks + 1 h', timer_set: 'timer',
 }
 
 /** mark is what an arrow says. */
@@ -241,11 +194,11 @@ function mark(e: Event, effects: number): string {
     case 'running':
       return 'start, fence ' + e.fence
     case 'called':
-      return 'call, fence ' + e.fence
+      return 'call, fence ' + e.fence + (e.idempotency_key ? ' + key' : '')
     case 'message_taken':
       return 'delivery ' + e.delivery
     case 'message_sent':
-      return e.to ? 'message' : 'copy'
+      return (e.to ? 'message, fence ' : 'copy, fence ') + e.fence
     case 'effect':
       return effects > 1 ? 'paid again' : 'paid'
   }
@@ -285,9 +238,10 @@ function Diagram({ events, at, playing, choose }: { events: Event[]; at: number;
       {events.map((e, i) => {
         if (e.event === 'effect') effects++
         const look = e.event === 'effect' && effects > 1 ? 'bad' : (looks[e.event] ?? 'plain')
+        const later = at >= 0 && i > at
         const before = all[i - 1] ?? { worker_1: 'free', worker_2: 'free' }
         return (
-          <div role="row" key={i} class={i > at ? 'later' : undefined} aria-current={i === at ? 'step' : undefined}>
+          <div role="row" key={i} class={later ? 'later' : undefined} aria-current={i === at ? 'step' : undefined}>
             <span role="cell">
               <button type="button" onClick={() => choose(i)} aria-label={`${time(e)}, event ${i + 1}`}>
                 {time(e)}
@@ -302,7 +256,8 @@ function Diagram({ events, at, playing, choose }: { events: Event[]; at: number;
                 <Mark of={e} text={mark(e, effects)} />
               </svg>
             </span>
-            <span role="cell" class="words" style={look === 'plain' || look === 'call' ? undefined : { color: colours[look] }}>
+            <span role="cell" class="words" style={later || look === 'plain' || look === 'call' ? undefined : { color: colours[look] }}>
+              {later && <span class="hidden">Not yet: </span>}
               {e.text}
             </span>
           </div>
@@ -415,8 +370,8 @@ function Compare({ of: { config, compare } }: { of: Answer }) {
         </table>
       </div>
       <p class="fine">
-        1 of 2: the target was called twice, and paid once. At least once calls again where nobody knows how an attempt ended, and only a target that heeds the key then pays once. A fence stops who comes late: it does not tell a
-        repeated call, and it stops nobody who is the first to call. At most once never calls again: where nobody knows, the run is unknown until somebody has looked.
+        1 of 2: the target was called twice and made 1 payment. At least once calls again where nobody knows how an attempt ended, while attempts are left, and only a target that heeds the key then pays once. A fence stops who comes late: it does not tell a
+        repeated call, and it stops nobody who is the first to call. At most once never calls again by itself: where nobody knows, the run is unknown. Look at the target, and use belfry run retry RUN --force if the effect is missing.
       </p>
     </section>
   )
