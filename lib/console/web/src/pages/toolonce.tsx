@@ -18,7 +18,7 @@ const faults = {
   write_lost: 'The store’s answer is lost',
   zombie: 'A worker wakes up late, and calls last',
   zombie_first: 'A worker wakes up late, and calls first',
-  clocks_jump: 'The clocks jump, and the message comes again',
+  clocks_jump: 'The clocks jump, the message comes again',
 }
 const guards = { none: 'Nothing', key: 'Key', fence: 'Fence', both: 'Key and fence' }
 const places = { scheduler: 'Scheduler', store: 'Store', queue: 'Queue', worker_1: 'Worker 1', worker_2: 'Worker 2', target: 'Target' } as const
@@ -194,7 +194,7 @@ function mark(e: Event, effects: number): string {
     case 'running':
       return 'start, fence ' + e.fence
     case 'called':
-      return 'call, fence ' + e.fence + (e.idempotency_key ? ' + key' : '')
+      return e.idempotency_key ? `fence ${e.fence} + key` : 'call, fence ' + e.fence
     case 'message_taken':
       return 'delivery ' + e.delivery
     case 'message_sent':
