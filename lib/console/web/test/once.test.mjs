@@ -116,10 +116,10 @@ test('a run that goes wrong plays, steps and goes by the keyboard, and stands in
   assert.equal(await happened(page), n)
   // Another question begins anew, from a choice or from the table.
   await page.getByRole('combobox', { name: 'What the target heeds' }).selectOption('none')
-  await page.getByText('The target was called twice and made 2 payments.').waitFor()
+  await page.locator('.waits', { hasText: 'The target was called twice and made 2 payments.' }).waitFor()
   assert.equal(new URL(page.url()).searchParams.get('at'), null)
   await page.locator('.outcomes a').nth(13).click() // the worker dies after the effect, and the target heeds the key
-  await page.getByText('The target was called twice and made 1 payment.').waitFor()
+  await page.locator('.waits', { hasText: 'The target was called twice and made 1 payment.' }).waitFor()
   assert.equal(await page.getByRole('combobox', { name: 'What the target heeds' }).inputValue(), 'key')
   assert.equal(await page.getByRole('combobox', { name: 'What goes wrong' }).inputValue(), 'dies_after')
   await done(v)
