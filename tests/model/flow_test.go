@@ -79,7 +79,7 @@ var (
 	flowHalts   = bound("STEPS=3 NEEDS2=1 ONLY=2 STOPS=1")                                 // a failure stops the run
 	flowFalls   = bound("STEPS=3 NEEDS2=1 ONLY=2 STOPS=1 FAULTS=1")                        // and a hand dies
 	flowAsked   = bound("STEPS=3 NEEDS2=2 CATCH0=2 ONLY=2 STOPS=1 CANCELS=1")              // the same where one is handled, and the run is cancelled
-	flowEvery   = bound("STEPS=3 NEEDS1=1 NEEDS2=3")                                       // a chain with a short cut, under any two rules
+	flowCut     = bound("STEPS=3 NEEDS1=1 NEEDS2=3 ONLY=5")                                // a chain with a short cut; under any two rules there are too many states to see all of them
 	flowBroad   = bound("STEPS=4 NEEDS3=7 ONLY=5")                                         // three, and one behind all that runs at the first success
 	flowStopped = bound("STEPS=3 NEEDS2=3 ONLY=0 FAULTS=1 CANCELS=1")                      // a hand dies, and the run is cancelled
 	flowChecked = bound("STEPS=2 NEEDS1=1 ONLY=0 FAULTS=1 CANCELS=1 CHECKS=1")             // a check comes while all are at work
@@ -93,7 +93,7 @@ func TestW1_W2_W3_W4_W5_W13_TheModelOfAWorkflowKeepsThePromises(t *testing.T) {
 	all := map[string][]string{"Diamond": flowDiamond, "Crash": flowCrash, "Cancel": flowCancel, "All": flowAll, "Once": flowOnce, "Late": flowLate, "Short": flowShort,
 		"Caught": flowCaught, "Both": flowBoth, "Handler": flowHandler, "Halts": flowHalts, "Asked": flowAsked}
 	if !testing.Short() {
-		all["Join"], all["Every"], all["Broad"], all["Stopped"], all["Checked"], all["Twice"], all["Hidden"] = flowJoin, flowEvery, flowBroad, flowStopped, flowChecked, flowTwice, flowHidden
+		all["Join"], all["Cut"], all["Broad"], all["Stopped"], all["Checked"], all["Twice"], all["Hidden"] = flowJoin, flowCut, flowBroad, flowStopped, flowChecked, flowTwice, flowHidden
 		all["Under"], all["Leads"], all["Falls"] = flowUnder, flowLeads, flowFalls
 	}
 	for name, bounds := range all {
