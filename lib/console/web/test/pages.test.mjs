@@ -108,7 +108,11 @@ async function look(name, views) {
   return wrong
 }
 
-const sideways = (page) => page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
+/** sideways tells whether a page is wider than its window. What is drawn to a width is drawn anew in the frames behind a change of it. */
+const sideways = (page) => page.evaluate(async () => {
+  for (let frame = 0; frame < 4; frame++) await new Promise(requestAnimationFrame)
+  return document.documentElement.scrollWidth > innerWidth
+})
 
 // The widths and schemes of make test, and those of make test-deep. Axe takes most of the time: in make test it sees each page once, and some narrow and dark, too.
 const views = process.env.DEEP ? [320, 390, 768, 1280, 1920].flatMap((width) => ['light', 'dark'].map((scheme) => [width, scheme])) : [[1280, 'light'], [320, 'dark']]
