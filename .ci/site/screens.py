@@ -103,7 +103,7 @@ def named(n, on_demand):
     return f"~0mwqs9d{n:02d}" + (f"~4r8sa7l42tl{n:02d}" if on_demand else "")
 
 
-CLOCK = re.compile(r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d|(?:in )?(?:\d+(?:\.\d+)?(?:d|h|m|s|ms|µs))+(?: ago)?|\(now\)|now|after")
+CLOCK = re.compile(r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d|(?:in )?(?:\d+(?:\.\d+)?(?:ms|µs|d|h|m|s))+(?: ago)?|\(now\)|now|after")
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 
 
