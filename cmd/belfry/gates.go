@@ -31,7 +31,7 @@ func (c *cli) gateApply() *cobra.Command {
 		Long: `Create or replace the gates of files, which are YAML or JSON: one gate, several with a line of --- between them, an array of
 gates, or an object {"gates": [...]}. Of a folder, all files that end with .yaml, .yml or .json are read.
 
-A gate has a limit in units, and may have max_waiting and an order. Its name is GATE, else its "name". What "belfry gate get -o yaml" shows
+A gate has a limit in units, and may have max_waiting, max_wait and an order. Its name is GATE, else its "name". What "belfry gate get -o yaml" shows
 may be applied again. Jobs name a gate in their field gates.
 
 A gate that stands already as it is written stays unchanged. One that is closed stays closed.`,
@@ -126,7 +126,7 @@ gates that exist. Whether a gate is closed is not in it.`,
 
 // exportedGate is a gate as a document of its own.
 func exportedGate(g wire.Gate, form string) ([]byte, error) {
-	def := gate.Definition{Limit: g.Limit, MaxWaiting: g.MaxWaiting, Order: gate.Order(g.Order)}.WithDefaults()
+	def := gate.Definition{Limit: g.Limit, MaxWaiting: g.MaxWaiting, Order: gate.Order(g.Order), MaxWait: g.MaxWait}.WithDefaults()
 	text, err := encodeJSON(wire.GateDefinition{Name: g.Name, Definition: def}, "", "  ")
 	if err != nil || form == formJSON {
 		return text, err
@@ -250,6 +250,9 @@ func (c *cli) showGate(g wire.Gate) error {
 		case g.MaxWaiting != nil:
 			most = fmt.Sprintf("at most %d may wait", *g.MaxWaiting)
 		}
+		if g.MaxWait != 0 {
+			most += fmt.Sprintf(", for %s at the longest", g.MaxWait)
+		}
 		closed := ""
 		if g.Closed != nil {
 			closed = strings.TrimPrefix(closedNote(*g.Closed), "closed: ") + ", since " + c.saidAt(g.Closed.Since, g.Closed.By, "")
@@ -293,8 +296,8 @@ the lines of all values are listed, one after the other.`,
 					return err
 				}
 			}
-			return list(c, server.Line(ctx, name, key, most), most, []string{"RUN", "NOMINAL", "WAITS SINCE", "START BY", "KEY", "OVERLAP"}, func(r wire.InLine) []string {
-				return []string{r.ID, c.moment(r.NominalTime), c.moment(r.Since), c.moment(r.StartBy), short(r.Key, 60), r.Overlap}
+			return list(c, server.Line(ctx, name, key, most), most, []string{"RUN", "NOMINAL", "WAITS SINCE", "WAITS UNTIL", "START BY", "END BY", "KEY", "OVERLAP"}, func(r wire.InLine) []string {
+				return []string{r.ID, c.moment(r.NominalTime), c.moment(r.Since), c.moment(r.WaitUntil), c.moment(r.StartBy), c.moment(r.EndBy), short(r.Key, 60), r.Overlap}
 			})
 		}),
 	}

@@ -158,6 +158,7 @@ func gateForm(g control.Gate) wire.Gate {
 	if n := g.Named; n.Version != 0 {
 		def := n.Def.Shown()
 		shown.Limit, shown.MaxWaiting, shown.Order = def.Limit, def.MaxWaiting, string(def.Order)
+		shown.MaxWait = def.MaxWait
 		shown.Generation, shown.ETag, shown.CreatedAt, shown.UpdatedAt = n.Generation, n.ETag(), instant(n.Created), instant(n.Updated)
 		shown.Closed = closure(n)
 		if n.Opened != nil {
@@ -198,7 +199,8 @@ func (a *api) listLine(ctx context.Context, p *gateLine, in input[noBody]) (*ans
 		return nil, err
 	}
 	items, next := fill(a, runs, next, func(r run.Run) wire.InLine {
-		return wire.InLine{ID: r.ID.String(), Key: gate.ShownKey(gate.Of(r).Key), NominalTime: r.ID.Time(), Since: instant(r.Wait.Since), StartBy: instant(r.StartBy), Overlap: r.Overlap.String()}
+		return wire.InLine{ID: r.ID.String(), Key: gate.ShownKey(gate.Of(r).Key), NominalTime: r.ID.Time(), Since: instant(r.Wait.Since), StartBy: instant(r.StartBy),
+			WaitUntil: instant(r.Wait.Until), EndBy: instant(r.EndBy), Overlap: r.Overlap.String()}
 	}, control.AfterInLine)
 	return &answer[wire.LinePage]{wire.LinePage{Items: items, Next: next}}, nil
 }

@@ -45,6 +45,7 @@ func (a *api) reasons(ctx context.Context, id run.ID, tenant string, standing co
 		}
 		if l := w.Line; l != nil {
 			shown[i].Gate, shown[i].Key, shown[i].Since, shown[i].Behind, shown[i].InTheWay = l.Gate, l.Key, instant(l.Since), &l.Behind, l.InTheWay
+			shown[i].WaitUntil = instant(l.Until)
 			shown[i].BlockedBy = blockedBy(l.Blocked)
 		}
 	}

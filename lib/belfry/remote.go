@@ -117,7 +117,7 @@ func (e *remote) gate(ctx context.Context, name string) (gate.Definition, contro
 	if client.HasCode(err, string(control.CodeGateNotFound)) {
 		return gate.Definition{}, control.Match{Absent: true}, nil
 	}
-	return gate.Definition{Limit: g.Limit, MaxWaiting: g.MaxWaiting, Order: gate.Order(g.Order)}, control.Match{ETag: g.ETag}, err
+	return gate.Definition{Limit: g.Limit, MaxWaiting: g.MaxWaiting, Order: gate.Order(g.Order), MaxWait: g.MaxWait}, control.Match{ETag: g.ETag}, err
 }
 
 func (e *remote) putGate(ctx context.Context, name string, def gate.Definition, only control.Match) error {

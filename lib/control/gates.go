@@ -19,6 +19,7 @@ type Line struct {
 	Gate     string
 	Key      string       // as gate.ShownKey shows it, where the job has a gate for each value of a key
 	Since    int64        // Unix ms
+	Until    int64        // until when it may wait there, Unix ms; 0: for as long as it takes
 	Behind   int          // runs that are before it in line, at most MaxBehind
 	InTheWay []string     // IDs of runs that are in progress at the gate, those that were let in first; at most run.MaxInTheWay
 	Stopping int          // how many of those that are in progress were asked to stop
@@ -32,7 +33,7 @@ const MaxBehind = 1000
 // lineOf looks up how a waiting run stands in line. It is no snapshot: places are given and taken meanwhile.
 func (s *Service) lineOf(ctx context.Context, r run.Run) (Line, error) {
 	of := gate.Of(r)
-	line := Line{Gate: r.Wait.Gate, Key: gate.ShownKey(of.Key), Since: r.Wait.Since}
+	line := Line{Gate: r.Wait.Gate, Key: gate.ShownKey(of.Key), Since: r.Wait.Since, Until: r.Wait.Until}
 	g, err := s.Dispatch.ReadGate(ctx, of)
 	if err != nil {
 		return line, err

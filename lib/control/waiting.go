@@ -400,6 +400,13 @@ func (s Standing) whyInLine() Waiting {
 			text += " (" + reason + ")"
 		}
 	}
+	switch {
+	case l.Until == 0:
+	case s.Run.Outwaited(s.Now.UnixMilli()):
+		text += fmt.Sprintf(". It may wait no longer than %s, and is skipped at its next check", time.UnixMilli(l.Until).UTC().Format(time.RFC3339))
+	default:
+		text += fmt.Sprintf(". It is skipped where it still waits there at %s", time.UnixMilli(l.Until).UTC().Format(time.RFC3339))
+	}
 	return Waiting{Code: code, Text: text + ".", Who: who, Line: l}
 }
 

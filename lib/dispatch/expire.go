@@ -10,17 +10,20 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
-// Expire ends a run whose time to start is over, and has its gate know. A *store.Conflict says that another has started it or ended it.
+// Expire ends a run whose time to start is over, or to wait in line, and has its gate know. A *store.Conflict says that another has started it or ended it.
 //
 // Durable with the write: its end. A crash behind it leaves whoever waits for its place to the run's message, or to their checks.
 func (d *Dispatcher) Expire(ctx context.Context, r run.Run) (run.Run, error) {
-	put, err := d.expiring(ctx, r)
+	put, err := d.expiring(ctx, r, fronts{})
 	if err != nil {
 		return run.Run{}, err
 	}
 	ended, err := d.Do(ctx, put)
-	if err != nil || !ended.Placed {
+	if err != nil {
 		return ended, err
+	}
+	if d.countOutwaited(ended); !ended.Placed {
+		return ended, nil
 	}
 	return ended, d.Left(ctx, asLeft(r, ended))
 }
@@ -34,8 +37,9 @@ func (d *Dispatcher) expireEach(ctx context.Context, late []run.Run) {
 	}
 	var of []run.Run
 	var puts []*Put
+	seen := fronts{}
 	for _, r := range late {
-		put, err := d.expiring(ctx, r)
+		put, err := d.expiring(ctx, r, seen)
 		if warn(r, err); err == nil {
 			of, puts = append(of, r), append(puts, put)
 		}
@@ -44,7 +48,10 @@ func (d *Dispatcher) expireEach(ctx context.Context, late []run.Run) {
 	var calls []*calling
 	for i, put := range puts {
 		ended, err := d.Do(ctx, put)
-		if warn(of[i], err); err != nil || !ended.Placed {
+		if warn(of[i], err); err != nil {
+			continue
+		}
+		if d.countOutwaited(ended); !ended.Placed {
 			continue
 		}
 		gone := asLeft(of[i], ended)
@@ -65,8 +72,8 @@ func (d *Dispatcher) expireEach(ctx context.Context, late []run.Run) {
 	}
 }
 
-// expiring prepares the end of a run whose time to start is over.
-func (d *Dispatcher) expiring(ctx context.Context, r run.Run) (*Put, error) {
+// expiring prepares the end of a run whose time to start is over, or to wait in line.
+func (d *Dispatcher) expiring(ctx context.Context, r run.Run, seen fronts) (*Put, error) {
 	now, err := d.Clock()
 	if err != nil {
 		return nil, err
@@ -82,7 +89,13 @@ func (d *Dispatcher) expiring(ctx context.Context, r run.Run) (*Put, error) {
 		def = edition.Def
 	}
 	r = d.MayHold(ctx, r, edition) // it may have been let in, and never started
-	return d.Prepare(ctx, r.Expire(now, def.Kept()), def.On, now)
+	ended := r.Expire(now, def.Kept())
+	if r.Outwaited(now) {
+		if ended, err = d.outwait(ctx, r, now, def.Kept(), seen); err != nil {
+			return nil, err
+		}
+	}
+	return d.Prepare(ctx, ended, def.On, now)
 }
 
 // asLeft is a run that has ended without a start as its gates hear of it: as it stood where it waited in line.

@@ -152,7 +152,10 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 		return nil, false
 	}
 	joining := make([]run.Run, len(some))
-	named := round.Gate()
+	if some[0].at.IsNamed() {
+		round.Orders()
+	}
+	until := round.Gate().WaitUntil(now)
 	past := false
 	for i, w := range some {
 		rank := w.rank()
@@ -160,12 +163,15 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 			rank, past = gate.Forward(rank), true
 		}
 		if w.at.IsNamed() {
-			joining[i] = w.run.JoinNamed(w.at.Name, w.at.Key, rank, named.Lead(w.run.Priority), w.units, w.placed, now)
+			joining[i] = w.run.JoinNamed(w.at.Name, w.at.Key, rank, round.Lead(w.run, rank), w.units, w.placed, now).WaitingUntil(until)
 		} else {
 			joining[i] = w.run.Join(w.at.Name, rank, now)
 		}
 	}
 	stand, err := d.stand(some, joining)
+	if err == nil {
+		err = d.armOutwaits(joining, now)
+	}
 	if err != nil {
 		for _, w := range all {
 			w.came(0, err)

@@ -10,7 +10,7 @@ import (
 )
 
 // Wakeup is the next timer of a run that has not ended: the regular check, the end of a wait that lies further ahead, or where that comes before, a check
-// that finds the time to start, the deadline, or of a workflow's run all its time, over. It lies beyond reach (Unix ms).
+// that finds the time to start, or to wait in line, the deadline, or of a workflow's run all its time, over. It lies beyond reach (Unix ms).
 func (d *Dispatcher) Wakeup(ctx context.Context, r run.Run, reach int64) timer.Timer {
 	return d.wakeup(ctx, r, reach, false).Timer
 }
@@ -47,6 +47,9 @@ func (d *Dispatcher) wakeup(ctx context.Context, r run.Run, reach int64, followe
 	}
 	if r.State == run.Queued {
 		sooner(r.StartBy)
+	}
+	if r.Waits() {
+		sooner(r.Wait.Until)
 	}
 	if !r.Cancel && !r.Heads() && r.State != run.Scheduled && stoppable(r.EndBy, reach) {
 		sooner(r.EndBy)

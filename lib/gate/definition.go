@@ -9,6 +9,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
@@ -19,16 +20,20 @@ type Order string
 const (
 	OrderPriority Order = "priority" // the default, which is stored as nothing: high ones 10 minutes ahead of their time, low ones 10 minutes behind it
 	OrderFIFO     Order = "fifo"     // by when they were due
+	OrderDeadline Order = "deadline" // by their deadlines, and those that have none behind those that have one
 )
 
 // OrdersToCome are the orders that a later version has.
-var OrdersToCome = []Order{"deadline", "shortest", "fair"}
+var OrdersToCome = []Order{"shortest", "fair"}
 
 // What a definition may hold.
 const (
 	MaxLimit   = job.MaxUnits
 	MaxWaiting = job.MaxMaxWaiting
 	MaxReason  = 256 // bytes, of a Change
+
+	MinMaxWait = time.Second
+	MaxMaxWait = job.MaxRetention
 )
 
 // Definition is what a user says of a gate that has a name of its own. Any job of the tenant may name it.
@@ -38,7 +43,10 @@ type Definition struct {
 	// MaxWaiting is how many may wait before the next is skipped; nil: any number.
 	MaxWaiting *int `json:"max_waiting,omitempty" cbor:"2,keyasint,omitempty" minimum:"0" maximum:"100000" doc:"how many runs may wait, the next one being skipped; without it, any number"`
 
-	Order Order `json:"order,omitempty" cbor:"3,keyasint,omitempty" enum:"priority,fifo" doc:"who is let in first: under priority, the default, whoever was due first, where a run of high priority counts as due 10 minutes earlier and one of low priority 10 minutes later; under fifo whoever was due first"`
+	Order Order `json:"order,omitempty" cbor:"3,keyasint,omitempty" enum:"priority,fifo,deadline" doc:"who is let in first: under priority, the default, whoever was due first, where a run of high priority counts as due 10 minutes earlier and one of low priority 10 minutes later; under fifo whoever was due first; under deadline whoever has to have ended first by the field deadline of its job, and behind those whoever has no deadline and was due first"`
+
+	// MaxWait is how long a run may wait before it is skipped; 0: for ever.
+	MaxWait schedule.Duration `json:"max_wait,omitempty" cbor:"4,keyasint,omitempty" example:"1h" doc:"how long a run may wait, 1s to 1825d: one that has waited for longer is skipped. It holds for runs that join the line from then on. Without it, they wait for as long as it takes"`
 }
 
 // WithDefaults gives the form that is stored.
@@ -62,7 +70,7 @@ func (d Definition) Equal(o Definition) bool {
 	if (d.MaxWaiting == nil) != (o.MaxWaiting == nil) || d.MaxWaiting != nil && *d.MaxWaiting != *o.MaxWaiting {
 		return false
 	}
-	return d.Limit == o.Limit && d.Order == o.Order
+	return d.Limit == o.Limit && d.Order == o.Order && d.MaxWait == o.MaxWait
 }
 
 // Validate checks a definition: joined *invalid.Error.
@@ -78,15 +86,19 @@ func (d Definition) Validate() error {
 		wrong = append(wrong, invalid.Field("max_waiting", strconv.Itoa(*d.MaxWaiting), fmt.Sprintf("0 to %d", MaxWaiting)))
 	}
 	switch d.Order {
-	case "", OrderPriority, OrderFIFO:
+	case "", OrderPriority, OrderFIFO, OrderDeadline:
 	default:
-		want := "priority or fifo"
+		want := "priority, fifo or deadline"
 		for _, o := range OrdersToCome {
 			if d.Order == o {
 				want += "; this one is not available yet"
 			}
 		}
 		wrong = append(wrong, invalid.Field("order", string(d.Order), want))
+	}
+	if w := d.MaxWait.Std(); w != 0 && (w < MinMaxWait || w > MaxMaxWait) {
+		wrong = append(wrong, invalid.Field("max_wait", d.MaxWait.String(),
+			fmt.Sprintf("%s to %s; where nobody is to wait, max_waiting: 0", schedule.Duration(MinMaxWait), schedule.Duration(MaxMaxWait))))
 	}
 	return errors.Join(wrong...)
 }

@@ -30,8 +30,15 @@ func TestADefinition(t *testing.T) {
 		`{"limit": 1001}`:                       {refused: "limit", want: "1 to 1000"},
 		`{"limit": 1, "max_waiting": -1}`:       {refused: "max_waiting", want: "0 to 100000"},
 		`{"limit": 1, "max_waiting": 100001}`:   {refused: "max_waiting", want: "0 to 100000"},
-		`{"limit": 1, "order": "fair"}`:         {refused: "order", want: "priority or fifo; this one is not available yet"},
-		`{"limit": 1, "order": "newest first"}`: {refused: "order", want: "priority or fifo"},
+		`{"limit": 2, "order": "deadline"}`:     {shown: `{"limit":2,"order":"deadline"}`},
+		`{"limit": 2, "max_wait": "3600s"}`:     {shown: `{"limit":2,"order":"priority","max_wait":"1h"}`},
+		`{"limit": 2, "max_wait": "1825d"}`:     {shown: `{"limit":2,"order":"priority","max_wait":"1825d"}`},
+		`{"limit": 2, "max_wait": "0s"}`:        {shown: `{"limit":2,"order":"priority"}`},
+		`{"limit": 1, "max_wait": "999ms"}`:     {refused: "max_wait", want: "1s to 1825d; where nobody is to wait, max_waiting: 0"},
+		`{"limit": 1, "max_wait": "1826d"}`:     {refused: "max_wait", want: "1s to 1825d"},
+		`{"limit": 1, "order": "fair"}`:         {refused: "order", want: "priority, fifo or deadline; this one is not available yet"},
+		`{"limit": 1, "order": "shortest"}`:     {refused: "order", want: "priority, fifo or deadline; this one is not available yet"},
+		`{"limit": 1, "order": "newest first"}`: {refused: "order", want: "priority, fifo or deadline"},
 	} {
 		t.Run(said, func(t *testing.T) {
 			var def gate.Definition
@@ -64,7 +71,7 @@ func TestADefinition(t *testing.T) {
 
 func TestDefinitionsThatDiffer(t *testing.T) {
 	none, one, uno := 0, 1, 1
-	defs := []gate.Definition{{Limit: 1}, {Limit: 2}, {Limit: 1, Order: gate.OrderFIFO}, {Limit: 1, MaxWaiting: &none}, {Limit: 1, MaxWaiting: &one}}
+	defs := []gate.Definition{{Limit: 1}, {Limit: 2}, {Limit: 1, Order: gate.OrderFIFO}, {Limit: 1, MaxWaiting: &none}, {Limit: 1, MaxWaiting: &one}, {Limit: 1, MaxWait: 1000}}
 	for i, a := range defs {
 		for j, b := range defs {
 			if a.Equal(b) != (i == j) {

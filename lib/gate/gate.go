@@ -33,6 +33,11 @@ type Gate struct {
 
 	LetGo LetGo `cbor:"7,keyasint,omitzero"` // who has let a line go on last that stood still behind a run which ended badly
 
+	// Shift is of a named gate how far behind their keys those stand who join its line now: see Round.Orders. 0 where nobody waits.
+	Shift int64 `cbor:"13,keyasint,omitempty"`
+
+	ByDeadline bool `cbor:"14,keyasint,omitempty"` // of a named gate where any wait: those that joined last stand by their deadlines
+
 	Def Named `cbor:"-"` // of a named gate: as it was read; Version 0 where there is none
 }
 

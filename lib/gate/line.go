@@ -202,6 +202,7 @@ func (r *Round) Begins(first Place, more bool) {
 		r.gate.Front, r.gate.Waiting = first.Rank, max(1, r.gate.Waiting)
 	} else {
 		r.gate.Front, r.gate.Waiting, r.gate.Asks = 0, 0, false
+		r.gate.Shift, r.gate.ByDeadline = 0, false
 	}
 }
 

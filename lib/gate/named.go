@@ -3,7 +3,9 @@ package gate
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -47,16 +49,58 @@ func (g Gate) MaxWaiting() (most int, bounded bool) {
 	return 0, false
 }
 
+// WaitUntil is until when a run may wait that joins the line of a named gate at an instant, both Unix ms; 0: for ever.
+func (g Gate) WaitUntil(joins int64) int64 {
+	if g.Def.Version == 0 || g.Def.Def.MaxWait == 0 {
+		return 0
+	}
+	return joins + g.Def.Def.MaxWait.Std().Milliseconds()
+}
+
 // ageing is how far a run of high priority stands ahead in the line of a named gate, and one of low priority behind, in ms. So none is overtaken by those
 // that come later than that.
 const ageing = 10 * 60_000
 
-// Lead is how far ahead of its rank a run of a priority stands in the line of a gate, in ms. It is settled when the run joins, whatever the gate says later.
-func (g Gate) Lead(p queue.Priority) int64 {
-	if g.Def.Def.Order == OrderFIFO {
-		return 0
+// lastDeadline is how far behind its rank a run without a deadline stands in a line by deadlines, in ms: as one with the longest deadline that there is, and a bit. So
+// those with deadlines stand before it, but none waits for ever.
+const lastDeadline = int64(job.MaxRetention/time.Millisecond) + 1
+
+// shift is how far apart the keys of two orders are set in one line, in ms: further than a key of any order is behind its rank, or ahead of it.
+const shift = lastDeadline + 2*ageing
+
+// mostShift bounds how far behind places come: more changes of the order of a line that never was empty meanwhile mix what waits.
+const mostShift = 1 << 49
+
+// Orders is called before runs join the line of a named gate. The places of those that stand there keep the keys that they have. Where they are of another kind than
+// those of the order that the gate has now, whoever joins from now on stands behind them all.
+func (r *Round) Orders() {
+	by := r.gate.Def.Def.Order == OrderDeadline
+	switch {
+	case r.gate.Waiting == 0:
+		r.gate.Shift = 0
+	case by != r.gate.ByDeadline && r.gate.Shift < mostShift:
+		r.gate.Shift += shift
 	}
-	switch p {
+	r.gate.ByDeadline = by
+}
+
+// Lead is how far ahead of its rank a run that joins the line of a named gate stands there, in ms, which is below 0 for one that stands behind it. It is settled when the run
+// joins, whatever the gate says later. Orders was called before.
+func (r *Round) Lead(of run.Run, rank int64) int64 {
+	return r.gate.lead(of, rank) - r.gate.Shift
+}
+
+func (g Gate) lead(of run.Run, rank int64) int64 {
+	switch g.Def.Def.Order {
+	case OrderFIFO:
+		return 0
+	case OrderDeadline:
+		if of.EndBy == 0 {
+			return -lastDeadline
+		}
+		return rank - of.EndBy
+	}
+	switch of.Priority {
 	case queue.High:
 		return ageing
 	case queue.Low:

@@ -125,7 +125,10 @@ func TestG3_PlacesInTheLineOfANamedGate(t *testing.T) {
 	fifo := stripe(1)
 	fifo.Def.Def.Order = gate.OrderFIFO
 	join := func(g gate.Gate, r run.Run, p queue.Priority) run.Run {
-		return r.JoinNamed("stripe", "", r.ID.Nominal, g.Lead(p), 1, false, nominal)
+		r.Priority = p
+		round := g.Begin()
+		round.Orders()
+		return r.JoinNamed("stripe", "", r.ID.Nominal, round.Lead(r, r.ID.Nominal), 1, false, nominal)
 	}
 	minute := func(n int) run.Run { return fireOf("b", n*60) }
 	line := []run.Run{

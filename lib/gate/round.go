@@ -270,3 +270,13 @@ func (r *Round) Why(policy job.OverlapPolicy, waiting []run.ID) run.Why {
 	}
 	return why
 }
+
+// Known is how many of the entries were seen to hold a place since the gate was read.
+func (r *Round) Known() int { return r.sure }
+
+// WhyOutwaited says what was in the way of a run that has waited at a named gate for as long as it may: those that are in progress, and those that waited before it.
+func (r *Round) WhyOutwaited(ahead []run.ID) run.Why {
+	why := r.Why("", ahead)
+	why.Code = run.WhyMaxWait
+	return why
+}

@@ -68,7 +68,7 @@ func New() *Registry {
 	r.Runs = r.counter("belfry_runs_total", "Runs that ended, by the state in which they did.",
 		Label{Name: "outcome", Values: []string{"succeeded", "failed", "cancelled", "skipped", "dead", "unknown"}})
 	r.Skipped = r.counter("belfry_runs_skipped_total", "Runs that were skipped, by what for: the code of their why, and missed for fires that catch-up drops.",
-		Label{Name: "why", Values: []string{"overlap", "full", "closed", "expired", "missed"}})
+		Label{Name: "why", Values: []string{"overlap", "full", "closed", "max_wait", "expired", "missed"}})
 	r.Skipped.family.Detail = true
 	r.Overran = r.counter("belfry_runs_past_deadline_total", "Runs that were stopped since they had not ended by their deadline, when they had ended.")
 	late := []time.Duration{
@@ -134,7 +134,7 @@ func New() *Registry {
 	r.ExpressionWait.family.Detail = true
 	gates := Label{Name: "gate", Values: []string{OwnGates}, Met: &r.gates}
 	r.GateLetIn = r.counter("belfry_gate_let_in_total", "Runs that were let in at a gate, which were then in progress there.", gates)
-	r.GateSkipped = r.counter("belfry_gate_skipped_total", "Runs that were skipped at a gate, because as many were in progress or waited as it allows, or it was closed and as many waited.", gates)
+	r.GateSkipped = r.counter("belfry_gate_skipped_total", "Runs that were skipped at a gate, because as many were in progress or waited as it allows, or it was closed and as many waited, or they had waited for as long as they may.", gates)
 	r.GateGaveWay = r.counter("belfry_gate_gave_way_total", "Runs in progress at a gate that were ended for a later one, or asked to stop.", gates)
 	r.GateBlocked = r.counter("belfry_gate_blocked_total", "How often a line with runs in it was found to stand still behind a run that ended badly: when that ends, when a run joins, and at least every 16 minutes by checks. Where none may wait, when a run is skipped for that.", gates)
 	r.GateWait = r.histogram("belfry_gate_wait_seconds", "How long runs have waited in line at a gate that were let in.",

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
 // This file is the state graph: pure decisions from a run as read and what happened, to the run as it is to be written
@@ -77,12 +78,18 @@ func (r Run) Timed(t job.Times) Run {
 	return r.Lasting(r.ID.Nominal, t)
 }
 
-// Expired tells whether the run has not started, and may not any more: its time to start is over, and was so before its deadline.
+// Expired tells whether the run has not started, and may not any more: its time to start is over, and was so before its deadline and its time in line.
 func (r Run) Expired(now int64) bool { return r.startsFirst() && now > r.StartBy }
 
-// startsFirst tells whether the run has a time to start, which is over before its deadline.
+// startsFirst tells whether the run has a time to start, which is over before its deadline, and before its time in line.
 func (r Run) startsFirst() bool {
-	return r.State == Queued && r.StartBy != 0 && (r.EndBy == 0 || r.StartBy < r.EndBy)
+	return r.State == Queued && r.StartBy != 0 && (r.EndBy == 0 || r.StartBy < r.EndBy) && (r.Wait.Until == 0 || r.StartBy <= r.Wait.Until)
+}
+
+// Outwaited tells whether the run has waited in line for as long as it may, and its time there was over before its time to start, and before its deadline.
+func (r Run) Outwaited(now int64) bool {
+	until := r.Wait.Until
+	return r.Waits() && until != 0 && now > until && (r.StartBy == 0 || until < r.StartBy) && (r.EndBy == 0 || until < r.EndBy)
 }
 
 // PastDeadline tells whether the run has not ended, and its deadline is over. One that is being stopped already has nothing more to be told.
@@ -92,7 +99,7 @@ func (r Run) PastDeadline(now int64) bool {
 
 // TooLate tells whether the run waits for an attempt that it is not to have any more.
 func (r Run) TooLate(now int64) bool {
-	return r.Expired(now) || (r.State == Queued || r.State == Retrying) && r.PastDeadline(now)
+	return r.Outwaited(now) || r.Expired(now) || (r.State == Queued || r.State == Retrying) && r.PastDeadline(now)
 }
 
 // StopAtDeadline ends a run that is PastDeadline, or asks the attempt that is under way to stop, or the steps of a workflow.
@@ -107,7 +114,19 @@ func (r Run) deadlineReason() string {
 	return "deadline: it had not ended by " + time.UnixMilli(r.EndBy).UTC().Format(time.RFC3339)
 }
 
-// Expire ends a run that is TooLate.
+// Outwait ends a run that has Outwaited its time in line. why names the gate, and who was in the way; closed says that the gate was, so that nobody could be let in.
+func (r Run) Outwait(why Why, closed bool, now int64, retention time.Duration) Run {
+	most := time.Duration(r.Wait.Until-r.Wait.Since) * time.Millisecond
+	reason := "it had waited in line since " + time.UnixMilli(r.Wait.Since).UTC().Format(time.RFC3339) + ", for longer than " + schedule.Duration(most).String()
+	if closed {
+		reason += ", and the gate was closed"
+	}
+	r.Why = why
+	r.Why.Since = r.Wait.Since
+	return r.end(Skipped, now, reason, Limits{Retention: retention})
+}
+
+// Expire ends a run that is TooLate, and has not Outwaited its time in line.
 func (r Run) Expire(now int64, retention time.Duration) Run {
 	if !r.startsFirst() {
 		return r.StopAtDeadline(now, retention)
@@ -401,10 +420,18 @@ func (r Run) Join(gate string, rank, now int64) Run {
 	return r
 }
 
+// WaitingUntil bounds how long a run that joins a line may wait there, Unix ms. Whoever was opened by hand, or has had an attempt, is skipped by no gate.
+func (r Run) WaitingUntil(until int64) Run {
+	if !r.Spared() {
+		r.Wait.Until = until
+	}
+	return r
+}
+
 // LetIn ends a wait in line: the run holds its place, and may start.
 func (r Run) LetIn(now int64) Run {
 	r.Wait.Gate, r.Wait.LetIn, r.Placed = "", now, true
-	r.Wait.Ahead, r.Wait.Units, r.Wait.Key, r.Wait.Asks = 0, 0, "", ""
+	r.Wait.Ahead, r.Wait.Units, r.Wait.Key, r.Wait.Asks, r.Wait.Until = 0, 0, "", "", 0
 	return r
 }
 
@@ -427,9 +454,9 @@ func (r Run) JoinNamed(gate, key string, rank, ahead int64, units int, placed bo
 	return r
 }
 
-// ToFront has a run that waits in line stand so far ahead of its rank, in ms, since somebody lets it go to the front.
+// ToFront has a run that waits in line stand so far ahead of its rank, in ms, since somebody lets it go to the front. It may wait there for ever: whoever let it go wants it to run.
 func (r Run) ToFront(ahead, now int64, by, reason string) Run {
-	r.Wait.Ahead, r.Released, r.Releasing = ahead, now, Releasing{By: cut(by, MaxBy), Reason: reason}
+	r.Wait.Ahead, r.Wait.Until, r.Released, r.Releasing = ahead, 0, now, Releasing{By: cut(by, MaxBy), Reason: reason}
 	return r
 }
 

@@ -134,6 +134,7 @@ func (y *Why) writeFields(w *record.Writer, number uint8) {
 		}
 	}
 	w.Text(5, y.Key)
+	w.Int(6, y.Since)
 	w.Close(outer)
 }
 
@@ -147,6 +148,7 @@ func (w *Wait) writeFields(to *record.Writer, number uint8) {
 	to.Int(6, int64(w.Units))
 	to.Text(7, w.Key)
 	to.Text(8, w.Asks)
+	to.Int(13, w.Until)
 	to.Close(outer)
 }
 
@@ -341,6 +343,8 @@ func (y *Why) readFields(s *record.Scanner) {
 			}
 		case 5:
 			y.Key = string(s.Text())
+		case 6:
+			y.Since = s.Int()
 		default:
 			s.Fail()
 		}
@@ -366,6 +370,8 @@ func (w *Wait) readFields(s *record.Scanner) {
 			w.Key = string(s.Text())
 		case 8:
 			w.Asks = string(s.Text())
+		case 13:
+			w.Until = s.Int()
 		default:
 			s.Fail()
 		}

@@ -258,10 +258,11 @@ type Ref struct {
 
 // Why says what a run was skipped for, or for whom it has given way.
 type Why struct {
-	Code     string   `cbor:"1,keyasint,omitempty"` // WhyOverlap, WhyFull, WhyClosed or WhyExpired, beside which stands nothing
+	Code     string   `cbor:"1,keyasint,omitempty"` // WhyOverlap, WhyFull, WhyClosed, WhyMaxWait, or WhyExpired, beside which stands nothing
 	Gate     string   `cbor:"2,keyasint,omitempty"` // its name: job:NAME for a job's own
 	Key      string   `cbor:"5,keyasint,omitempty"` // at a named gate: of which value, as gate.KeyOf gives it; "" where it is that of all
 	Policy   string   `cbor:"3,keyasint,omitempty"` // by which it was skipped, as the job says it, such as skip
+	Since    int64    `cbor:"6,keyasint,omitempty"` // of WhyMaxWait: since when it had waited in line, Unix ms
 	InTheWay []string `cbor:"4,keyasint,omitempty"` // IDs of the runs that were in progress, those that entered first, and that waited; under queue_latest, cancel and replace the later one that takes its place; at most MaxInTheWay
 }
 
@@ -282,6 +283,9 @@ type Wait struct {
 	Key string `cbor:"7,keyasint,omitempty"` // at a named gate: of which value, as gate.KeyOf gives it; "" where it is that of all
 
 	Asks string `cbor:"8,keyasint,omitempty"` // the policy by which it asks earlier runs that are in progress to stop, such as cancel; "" where it asks nobody
+
+	// Until is until when it may wait in that line: once that is over it is skipped. 0 where it may wait for ever. It is settled when the run joins, by what the gate says then.
+	Until int64 `cbor:"13,keyasint,omitempty"`
 }
 
 // IsZero tells whether the run has neither waited, nor a rank of its own.
@@ -359,6 +363,8 @@ const (
 	WhyWhen    = "when"    // of a step: what it asks did not hold
 	WhyOverlap = "overlap" // its policy lets nobody wait, or one at most
 	WhyExpired = "expired" // it had not started within the time that its job gives it
+
+	WhyMaxWait = "max_wait" // it had waited in line for as long as the gate lets runs wait
 	// WhyDeadline is of one that was stopped since it had not ended by then.
 	WhyDeadline = "deadline"
 	WhyFull     = "full"   // as many wait as the policy allows

@@ -71,6 +71,7 @@ type account struct {
 	ended      int64
 	next       int64 // not before
 	startBy    int64
+	waitUntil  int64
 	endBy      int64
 	attempts   []try
 	waits      []Wait
@@ -342,6 +343,7 @@ func (l *ledger) noteRun(op *store.Op) {
 	}
 	a.state, a.generation, a.failures, a.reason, a.ended, a.next, a.result, a.why, a.key = r.State, r.Generation, r.Failures, r.Reason, r.Ended, r.NextAt, r.Result, r.Why, gate.ShownKey(gate.WhyKey(r))
 	a.opening, a.startBy, a.endBy, a.line = r.Opening, r.StartBy, r.EndBy, r.Wait.Gate
+	a.waitUntil = r.Wait.Until
 	a.own = r.Overlap.String()
 	a.through, a.count, a.callback = 0, 0, !r.Callback.IsZero()
 	if r.Missed() {
@@ -496,7 +498,7 @@ func (l *ledger) stuck(workers bool) bool {
 		return false
 	}
 	for _, a := range l.lined {
-		if a.startBy != 0 || a.endBy != 0 {
+		if a.startBy != 0 || a.endBy != 0 || a.waitUntil != 0 {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
 // GateDefinition is what PUT takes of a gate that has a name of its own.
@@ -51,10 +52,13 @@ type Gate struct {
 	Policy     string `json:"policy,omitempty" enum:"allow,skip,queue,queue_one,queue_latest,cancel,replace,strict" doc:"of a job's own gate: what becomes of a run that finds no room, as the job says it"`
 	Limit      int    `json:"limit" doc:"how many units may be in progress at once; at a job's own gate each run is one"`
 	MaxWaiting *int   `json:"max_waiting,omitempty" doc:"how many may wait before the next is skipped; none where any number may"`
-	Order      string `json:"order,omitempty" enum:"priority,fifo" doc:"of a gate that has a name of its own: who is let in first"`
-	InProgress int    `json:"in_progress" doc:"runs that were let in and have not ended; of a gate with more than 100, what ended a short while ago may be among them"`
-	Units      int    `json:"units" doc:"how many units they take together"`
-	Waiting    int    `json:"waiting" doc:"runs in its line; where they pass the gate by a key, in the lines of all values"`
+	Order      string `json:"order,omitempty" enum:"priority,fifo,deadline" doc:"of a gate that has a name of its own: who is let in first"`
+
+	MaxWait schedule.Duration `json:"max_wait,omitempty" example:"1h" doc:"of a gate that has a name of its own: how long a run may wait that joins the line from now on, before it is skipped; none where they wait for as long as it takes"`
+
+	InProgress int `json:"in_progress" doc:"runs that were let in and have not ended; of a gate with more than 100, what ended a short while ago may be among them"`
+	Units      int `json:"units" doc:"how many units they take together"`
+	Waiting    int `json:"waiting" doc:"runs in its line; where they pass the gate by a key, in the lines of all values"`
 
 	MoreWaiting bool `json:"more_waiting,omitempty" doc:"at least so many wait: the gate has more than 100 values, and not all runs that wait for them were counted. Of one gate 1,000 are, and in a long list 100 of each"`
 
@@ -124,6 +128,8 @@ type InLine struct {
 	NominalTime time.Time `json:"nominal_time" doc:"when it was asked for"`
 	Since       time.Time `json:"since" doc:"since when it waits"`
 	StartBy     time.Time `json:"start_by,omitzero" doc:"under expires_after of its job: until when it may start; later it is skipped. Left out where it may however late"`
+	WaitUntil   time.Time `json:"wait_until,omitzero" doc:"under max_wait of the gate: until when it may wait in this line; later it is skipped. Left out where it may wait for as long as it takes"`
+	EndBy       time.Time `json:"end_by,omitzero" doc:"under deadline of its job: until when it is to have ended"`
 	Overlap     string    `json:"overlap,omitempty" enum:"allow,skip,queue,queue_one,queue_latest,cancel,replace,strict" doc:"the policy that it was asked for with, in place of its job's; left out where it goes by its job"`
 }
 

@@ -91,11 +91,13 @@ type Waiting struct {
 	Until time.Time `json:"until,omitzero" doc:"until when at least; of a running attempt, when its lease is over unless it is renewed"`
 	Who   string    `json:"who,omitempty" doc:"who or what can end it, for people; none where time alone does"`
 
-	Gate     string    `json:"gate,omitempty" example:"job:daily-report" doc:"of codes gate and blocked: in whose line it waits; job:NAME is the job's own limit"`
-	Key      string    `json:"key,omitempty" example:"acme" doc:"of codes gate and blocked, where the run passes the gate by a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
-	Since    time.Time `json:"since,omitzero" doc:"of codes gate and blocked: since when it waits; of code lease_over: since when the lease is over"`
-	Behind   *int      `json:"behind,omitempty" doc:"of codes gate and blocked: how many runs are before it in line; 1000 means at least so many. Of code queued: about how many others are ready in its priority or a higher one; left out for none, and where the server does not see it"`
-	InTheWay []string  `json:"in_the_way,omitempty" maxItems:"10" doc:"of codes gate and blocked: IDs of runs that are in progress there, or hold up the line, at most 10"`
+	Gate      string    `json:"gate,omitempty" example:"job:daily-report" doc:"of codes gate and blocked: in whose line it waits; job:NAME is the job's own limit"`
+	Key       string    `json:"key,omitempty" example:"acme" doc:"of codes gate and blocked, where the run passes the gate by a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
+	Since     time.Time `json:"since,omitzero" doc:"of codes gate and blocked: since when it waits; of code lease_over: since when the lease is over"`
+	WaitUntil time.Time `json:"wait_until,omitzero" doc:"of code gate, under max_wait of the gate: until when it may wait in that line; later it is skipped"`
+
+	Behind   *int     `json:"behind,omitempty" doc:"of codes gate and blocked: how many runs are before it in line; 1000 means at least so many. Of code queued: about how many others are ready in its priority or a higher one; left out for none, and where the server does not see it"`
+	InTheWay []string `json:"in_the_way,omitempty" maxItems:"10" doc:"of codes gate and blocked: IDs of runs that are in progress there, or hold up the line, at most 10"`
 
 	BlockedBy []BlockedBy `json:"blocked_by,omitempty" maxItems:"20" doc:"of code blocked: the runs that ended badly and behind which the line stands still"`
 
@@ -142,7 +144,7 @@ type ReleaseRequest struct {
 
 // Why says what a run was skipped for, for whom it has given way, or that its deadline has stopped it.
 type Why struct {
-	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; under cancel and replace a later one takes its place, also of a run that was in progress; full: besides, as many waited as max_waiting allows; closed: the gate was closed, and as many waited as it lets wait; expired: it had not started within expires_after, deadline: it had not ended within deadline; of these two the other fields are empty"`
+	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; under cancel and replace a later one takes its place, also of a run that was in progress; full: besides, as many waited as max_waiting allows; closed: the gate was closed, and as many waited as it lets wait; max_wait: it had waited in line for longer than max_wait of the gate allows; expired: it had not started within expires_after, deadline: it had not ended within deadline; of these two the other fields are empty"`
 	Gate     string   `json:"gate" example:"job:daily-report" doc:"where it was skipped: job:NAME is the job's own limit, and any other name that of a gate which jobs share"`
 	Key      string   `json:"key,omitempty" example:"acme" doc:"where the run passes the gate by a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
 	Policy   string   `json:"policy" example:"skip" doc:"of the gate, as the job says it; empty at a gate which jobs share"`
@@ -183,6 +185,10 @@ func (w *Why) clause(reason string) string {
 	switch {
 	case w.Code == "expired":
 		return reason + " (expires_after)"
+	case w.Code == "max_wait" && len(w.InTheWay) == 0:
+		return fmt.Sprintf("%s (gate: %s, max_wait)", reason, at)
+	case w.Code == "max_wait":
+		return fmt.Sprintf("%s, while %s %s in progress or before it in line (gate: %s, max_wait)", reason, runs, were, at)
 	case w.Code == "deadline":
 		return strings.TrimPrefix(reason, "deadline: ") + " (deadline)"
 	case w.Code == "closed" && len(w.InTheWay) == 0:

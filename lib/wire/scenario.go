@@ -114,7 +114,9 @@ type ScenarioDefinition struct {
 
 // DefinesGate reports whether an object with such fields is the definition of a gate, and not of a job: it has a field that only gates have.
 func DefinesGate(fields []string) bool {
-	return slices.ContainsFunc(fields, func(name string) bool { return name == "limit" || name == "max_waiting" || name == "order" })
+	return slices.ContainsFunc(fields, func(name string) bool {
+		return name == "limit" || name == "max_waiting" || name == "max_wait" || name == "order"
+	})
 }
 
 // MarshalJSON gives the job, the gate, or null.

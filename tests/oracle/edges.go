@@ -277,9 +277,9 @@ func missed(b, _ *run.Run) string {
 	return unless(b.Missed(), "a newer generation takes back what was dropped as missed, and nothing else")
 }
 
-// missedOrReplaced: who waits is skipped at its gate for a later one alone.
+// missedOrReplaced: who waits is skipped at its gate for a later one alone, or since it has waited for too long.
 func missedOrReplaced(_, a *run.Run) string {
-	return unless(a.Missed() || a.Why.Code == run.WhyExpired || a.Why.Policy == string(job.OverlapQueueLatest) || displaces(a), "who waits in line is skipped at its gate for a later one alone")
+	return unless(a.Missed() || a.Why.Code == run.WhyExpired || a.Why.Code == run.WhyMaxWait || a.Why.Policy == string(job.OverlapQueueLatest) || displaces(a), "who waits in line is skipped at its gate for a later one alone")
 }
 
 // joins: a run waits in the line of its job's own gate, or of a named one, no earlier than it was due. At a named one it may have passed others before.

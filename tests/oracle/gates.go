@@ -306,6 +306,9 @@ func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 	case a.Why.Code == run.WhyExpired:
 		j.expired(at, rs, b)
 		return
+	case a.Why.Code == run.WhyMaxWait:
+		j.outwaited(at, rs, b)
+		return
 	case a.Why.Policy == string(job.OverlapQueueLatest), displaces(a):
 		j.replacedInLine(at, rs, b)
 		return

@@ -18,6 +18,7 @@ func (j *Judge) Look(at time.Time, items iter.Seq[store.Item]) {
 	j.event++
 	j.stands(at, items)
 	j.woken()
+	j.waitsOn(at)
 	j.letters(at)
 }
 

@@ -136,6 +136,7 @@ func (j *Judge) changedRun(at time.Time, key store.Key, rs *runState, before, af
 	}
 	rs.leavesGates(&b, ms(at))
 	j.waitsAtItsOwn(rs)
+	j.joinedNamed(rs, &b)
 	rs.lines(at, &b)
 	j.comes(rs)
 	switch {
