@@ -83,6 +83,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	shown.On = wire.Calling(r.Callees.Succeeded, r.Callees.Failed)
 	if !r.Why.IsZero() {
 		shown.Why = wire.NewWhy(r.Why.Code, r.Why.Gate, gate.ShownKey(gate.WhyKey(r)), r.Why.Policy, r.Why.InTheWay, r.Reason)
+		shown.Why.Since = instant(r.Why.Since)
 	}
 	if d := r.Discarded; !d.IsZero() {
 		shown.Discarded = &wire.Discarded{At: instant(d.At), By: d.By, Note: d.Note}

@@ -58,6 +58,43 @@ func TestAGateIsPutShownClosedOpenedAndDeleted(t *testing.T) {
 	s.send("PUT", "/v1/gates/stripe", `{"limit": 1}`, "If-Match", "*").refused(412, "precondition_failed")
 }
 
+// How long runs may wait is put, shown and taken away, and a run that waits says until when it may. One that is skipped for that says so, with who was in its way.
+func TestARunSaysUntilWhenItMayWaitAtAGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scene{server: start(t, 0, nil), ctx: t.Context(), stop: func() {}}
+		s.work()
+		defer func() { s.stop() }()
+		put := s.send("PUT", "/v1/gates/stripe", `{"limit": 1, "max_wait": "600s", "order": "deadline"}`).is(201)
+		if g := into[wire.Gate](put); g.MaxWait.String() != "10m" || g.Order != "deadline" {
+			t.Errorf("put as %s", put.body)
+		}
+		if again := s.send("PUT", "/v1/gates/stripe", string(put.body)).is(200); string(again.body) != string(put.body) {
+			t.Errorf("put again: %s", again.body)
+		}
+		s.send("POST", "/v1/gates/stripe/close", `{}`).is(200)
+		s.job("charge", `{"target": {"handler": {"name": "echo"}}, "deadline": "2h", "gates": ["stripe"]}`)
+		id := s.run("charge", `{}`)
+		time.Sleep(5 * time.Second)
+		r := into[wire.Run](s.send("GET", "/v1/runs/"+id, "").is(200))
+		if len(r.Waiting) != 1 || r.Waiting[0].WaitUntil.Sub(r.Waiting[0].Since) != 10*time.Minute || !strings.Contains(r.Waiting[0].Text, "It is skipped where it still waits there at "+r.Waiting[0].WaitUntil.Format(time.RFC3339)) {
+			t.Fatalf("it waits as %+v", r.Waiting)
+		}
+		line := into[wire.LinePage](s.send("GET", "/v1/gates/stripe/line", "").is(200)).Items
+		if len(line) != 1 || !line[0].WaitUntil.Equal(r.Waiting[0].WaitUntil) || !line[0].EndBy.Equal(line[0].NominalTime.Add(2*time.Hour)) {
+			t.Errorf("in line as %+v", line)
+		}
+		time.Sleep(11 * time.Minute)
+		r = into[wire.Run](s.send("GET", "/v1/runs/"+id, "").is(200))
+		if r.State != "skipped" || r.Why == nil || r.Why.Code != "max_wait" || r.Why.Gate != "stripe" || !r.Why.Since.Equal(line[0].Since) ||
+			!strings.HasSuffix(r.Why.Text, ", for longer than 10m, and the gate was closed (gate: stripe, max_wait)") {
+			t.Errorf("it is %s for %+v", r.State, r.Why)
+		}
+		if g := into[wire.Gate](s.send("PUT", "/v1/gates/stripe", `{"limit": 1}`).is(200)); g.MaxWait != 0 || g.Order != "priority" {
+			t.Errorf("without them it is %+v", g)
+		}
+	})
+}
+
 // What GET gives can be put again. What says otherwise about whether the gate is closed is refused, and told what would be right.
 func TestAPutNeitherClosesNorOpensAGate(t *testing.T) {
 	s := start(t, 0, nil)
@@ -103,21 +140,22 @@ func TestAWrongGateIsRefusedAndNamed(t *testing.T) {
 		`{"limit": null}`:                           {"malformed", "limit", "got null"},
 		`{"limit": 1, "max_waiting": -1}`:           {"malformed", "max_waiting", "at least 0"},
 		`{"limit": 1, "max_waiting": 100001}`:       {"malformed", "max_waiting", "at most 100000"},
-		`{"limit": 1, "order": "newest"}`:           {"malformed", "order", "priority or fifo"},
-		`{"limit": 1, "order": "deadline"}`:         {"malformed", "order", `got "deadline", which is not available yet`},
+		`{"limit": 1, "order": "newest"}`:           {"malformed", "order", "priority, fifo or deadline"},
 		`{"limit": 1, "order": "shortest"}`:         {"malformed", "order", `got "shortest", which is not available yet`},
 		`{"limit": 1, "order": "fair"}`:             {"malformed", "order", `got "fair", which is not available yet`},
 		`{"limit": 1, "rate": {"limit": 1}}`:        {"malformed", "rate", later},
 		`{"limit": 1, "fair_by": "${ .job }"}`:      {"malformed", "fair_by", later},
 		`{"limit": 1, "weights": {"a": 1}}`:         {"malformed", "weights", later},
-		`{"limit": 1, "max_wait": "1h"}`:            {"malformed", "max_wait", later},
+		`{"limit": 1, "max_wait": "999ms"}`:         {"invalid", "max_wait", "1s to 1825d"},
+		`{"limit": 1, "max_wait": "1826d"}`:         {"invalid", "max_wait", "1s to 1825d"},
+		`{"limit": 1, "max_wait": 60}`:              {"malformed", "max_wait", `want a duration such as "90s"`},
 		`{"limit": 1, "while_retrying": "release"}`: {"malformed", "while_retrying", later},
 		`{"limit": 1, "open": {}}`:                  {"malformed", "open", later},
 		`{"limit": 1, "breaker": {}}`:               {"malformed", "breaker", later},
 		`{"limit": 1, "pool": {}}`:                  {"malformed", "pool", later},
 		`{"limit": 1, "key": "${ .job }"}`:          {"malformed", "key", later},
-		`{"limit": 1, "paused": true}`:              {"malformed", "paused", "unknown field; want closed, limit, max_waiting, name or order"},
-		`{"limit": 1, "lmit": 1}`:                   {"malformed", "lmit", "unknown field; want closed, limit, max_waiting, name or order"},
+		`{"limit": 1, "paused": true}`:              {"malformed", "paused", "unknown field; want closed, limit, max_wait, max_waiting, name or order"},
+		`{"limit": 1, "lmit": 1}`:                   {"malformed", "lmit", "unknown field; want closed, limit, max_wait, max_waiting, name or order"},
 		`{"limit": 1, "name": "other"}`:             {"invalid", "name", `"stripe", which is what this gate is called here`},
 	} {
 		status := map[string]int{"malformed": 400, "invalid": 422}[c.code]

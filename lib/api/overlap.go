@@ -96,7 +96,7 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["Schedule"]:       {"exclude", "only"},
 		schemas["Callback"]:       calledKinds,
 		schemas["Callee"]:         append([]string{"window"}, calledKinds...),
-		schemas["GateDefinition"]: {"rate", "fair_by", "weights", "max_wait", "while_retrying", "open", "breaker", "pool", "key"},
+		schemas["GateDefinition"]: {"rate", "fair_by", "weights", "while_retrying", "open", "breaker", "pool", "key"},
 		schemas["OwnOverlap"]:     job.NotOwn,
 	}
 	for _, order := range gate.OrdersToCome {

@@ -265,6 +265,7 @@ func (d desk) shown(ctx context.Context, r run.Run) Run {
 		Started: instant(r.Started), Ended: instant(r.Ended)}
 	if y := r.Why; !y.IsZero() {
 		s.Why = (*Why)(wire.NewWhy(y.Code, y.Gate, gate.ShownKey(gate.WhyKey(r)), y.Policy, y.InTheWay, r.Reason))
+		s.Why.Since = instant(y.Since)
 	}
 	for _, a := range r.Attempts {
 		if a.Error != "" {

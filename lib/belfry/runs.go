@@ -56,12 +56,13 @@ type Run struct {
 
 // Why says what a run was skipped for.
 type Why struct {
-	Code     string   `json:"code"`          // "overlap", or "full" where as many waited as may, "closed" where that was at a closed gate, "max_wait" where it had waited for as long as the gate lets runs wait, or "expired", of which Gate and Policy are empty
-	Gate     string   `json:"gate"`          // where it was skipped: "job:NAME" is the job's own limit, another name a gate of Gates
-	Key      string   `json:"key,omitempty"` // where OverlapKey or GateKey gives each value a limit: the value; of one longer than 40 bytes, or that cannot be shown, "sha256:" and its hash
-	Policy   string   `json:"policy"`        // "skip", "queue", "queue_one", "queue_latest", "cancel", "replace", "strict" or "allow"; "" at a gate of Gates
-	InTheWay []string `json:"in_the_way"`    // IDs of the runs that were in progress, and of those that waited, at most 10; under "queue_latest", "cancel" and "replace" of the later one
-	Text     string   `json:"text"`          // for people: a clause, as after "it was skipped, since"
+	Code     string    `json:"code"`           // "overlap", or "full" where as many waited as may, "closed" where that was at a closed gate, "max_wait" where it had waited for as long as the gate lets runs wait, or "expired", of which Gate and Policy are empty
+	Gate     string    `json:"gate"`           // where it was skipped: "job:NAME" is the job's own limit, another name a gate of Gates
+	Key      string    `json:"key,omitempty"`  // where OverlapKey or GateKey gives each value a limit: the value; of one longer than 40 bytes, or that cannot be shown, "sha256:" and its hash
+	Policy   string    `json:"policy"`         // "skip", "queue", "queue_one", "queue_latest", "cancel", "replace", "strict" or "allow"; "" at a gate of Gates
+	Since    time.Time `json:"since,omitzero"` // of "max_wait": since when it had waited in line
+	InTheWay []string  `json:"in_the_way"`     // IDs of the runs that were in progress, and of those that waited, at most 10; under "queue_latest", "cancel" and "replace" of the later one
+	Text     string    `json:"text"`           // for people: a clause, as after "it was skipped, since"
 }
 
 // Enqueue asks for a run of a job: now, or as [At] and [Delay] say. When it returns nil, the run is durable, and will be run

@@ -301,7 +301,7 @@ var toCome = map[reflect.Type][]string{
 	reflect.TypeFor[wire.ScenarioTrigger](): wire.ScenarioFieldsToCome["ScenarioTrigger"],
 	reflect.TypeFor[wire.ScenarioLine]():    wire.ScenarioFieldsToCome["ScenarioLine"],
 	reflect.TypeFor[wire.Job]():             {"deadline", "unique", "order_by"},
-	reflect.TypeFor[wire.GateDefinition]():  {"rate", "fair_by", "weights", "max_wait", "while_retrying", "open", "breaker", "pool", "key"},
+	reflect.TypeFor[wire.GateDefinition]():  {"rate", "fair_by", "weights", "while_retrying", "open", "breaker", "pool", "key"},
 	reflect.TypeFor[schedule.Spec]():        {"exclude", "only"},
 	reflect.TypeFor[target.Spec]():          {"callback"},
 }

@@ -556,6 +556,9 @@ func (p *player) reported(ctx context.Context, a *account) (Run, error) {
 	}
 	if !a.why.IsZero() {
 		r.Why = wire.NewWhy(a.why.Code, a.why.Gate, a.key, a.why.Policy, a.why.InTheWay, a.reason)
+		if a.why.Since != 0 {
+			r.Why.Since = time.UnixMilli(a.why.Since).UTC()
+		}
 	}
 	return r, nil
 }

@@ -123,7 +123,7 @@ func TestMistakesAreNamedByLineAndField(t *testing.T) {
 		"gates":                      {"start: 2026-01-05T00:00:00Z\ngates: [a]" + strings.Replace(job, "{target", "{gates: [a], target", 1), "line 2: gates: got an array, want an object"},
 		"a gate without a limit":     {"start: 2026-01-05T00:00:00Z\ngates: {a: {max_waiting: 1}}", "line 2: gates.a.limit: missing"},
 		"a gate of 0":                {"start: 2026-01-05T00:00:00Z\ngates: {a: {limit: 0}}" + strings.Replace(job, "{target", "{gates: [a], target", 1), "line 2: gates.a.limit: got 0, want a whole number from 1 to 1000"},
-		"a gate's order":             {"start: 2026-01-05T00:00:00Z\ngates: {a: {limit: 1, order: lifo}}", `line 2: gates.a.order: got "lifo", want priority or fifo`},
+		"a gate's order":             {"start: 2026-01-05T00:00:00Z\ngates: {a: {limit: 1, order: lifo}}", `line 2: gates.a.order: got "lifo", want priority, fifo or deadline`},
 		"a gate's rate":              {"start: 2026-01-05T00:00:00Z\ngates: {a: {limit: 1, rate: {}}}", "line 2: gates.a.rate: not built yet"},
 		"a gate's name":              {"start: 2026-01-05T00:00:00Z\ngates: {\"job:a\": {limit: 1}}", `line 2: gates.job:a: got "job:a", want 1 to 64 letters`},
 		"a gate of another name":     {"start: 2026-01-05T00:00:00Z\ngates: {a: {name: b, limit: 1}}", `line 2: gates.a.name: got "b", want "a"`},

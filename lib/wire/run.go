@@ -144,12 +144,13 @@ type ReleaseRequest struct {
 
 // Why says what a run was skipped for, for whom it has given way, or that its deadline has stopped it.
 type Why struct {
-	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; under cancel and replace a later one takes its place, also of a run that was in progress; full: besides, as many waited as max_waiting allows; closed: the gate was closed, and as many waited as it lets wait; max_wait: it had waited in line for longer than max_wait of the gate allows; expired: it had not started within expires_after, deadline: it had not ended within deadline; of these two the other fields are empty"`
-	Gate     string   `json:"gate" example:"job:daily-report" doc:"where it was skipped: job:NAME is the job's own limit, and any other name that of a gate which jobs share"`
-	Key      string   `json:"key,omitempty" example:"acme" doc:"where the run passes the gate by a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
-	Policy   string   `json:"policy" example:"skip" doc:"of the gate, as the job says it; empty at a gate which jobs share"`
-	InTheWay []string `json:"in_the_way" doc:"IDs of the runs that were in progress, and of those that waited, at most 10; under queue_latest, cancel and replace, of the later run that takes its place"`
-	Text     string   `json:"text" example:"daily-report~0mi4lf3k0 was in progress (overlap: skip)" doc:"a clause for people, as after: it was skipped, since"`
+	Code     string    `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; under cancel and replace a later one takes its place, also of a run that was in progress; full: besides, as many waited as max_waiting allows; closed: the gate was closed, and as many waited as it lets wait; max_wait: it had waited in line for longer than max_wait of the gate allows; expired: it had not started within expires_after, deadline: it had not ended within deadline; of these two the other fields are empty"`
+	Gate     string    `json:"gate" example:"job:daily-report" doc:"where it was skipped: job:NAME is the job's own limit, and any other name that of a gate which jobs share"`
+	Key      string    `json:"key,omitempty" example:"acme" doc:"where the run passes the gate by a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
+	Policy   string    `json:"policy" example:"skip" doc:"of the gate, as the job says it; empty at a gate which jobs share"`
+	Since    time.Time `json:"since,omitzero" doc:"of max_wait: since when it had waited in line"`
+	InTheWay []string  `json:"in_the_way" doc:"IDs of the runs that were in progress, and of those that waited, at most 10; under queue_latest, cancel and replace, of the later run that takes its place"`
+	Text     string    `json:"text" example:"daily-report~0mi4lf3k0 was in progress (overlap: skip)" doc:"a clause for people, as after: it was skipped, since"`
 }
 
 // NewWhy gives what a run was skipped for, at a gate or "", with its text. key is the value that the gate is of, "" for that of all. reason is

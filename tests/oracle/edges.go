@@ -288,8 +288,8 @@ func joins(b, a *run.Run) string {
 	switch w := a.Wait; {
 	case w.Gate != gate.Name(a.ID.Job) && !named:
 		return fmt.Sprintf("it waits at %q", w.Gate)
-	case !named && (w.Ahead != 0 || w.Units != 0 || w.Key != "" || a.Placed != b.Placed):
-		return "it stands ahead of its rank, wants units, or holds a place, at its job's own gate"
+	case !named && (w.Ahead != 0 || w.Units != 0 || w.Key != "" || w.Until != 0 || a.Placed != b.Placed):
+		return "it stands ahead of its rank, wants units, may not wait for ever, or holds a place, at its job's own gate"
 	case a.IgnorePause && gate.PlaceOf(*a).Forwarded():
 		if w.Rank < gate.Forward(max(a.ID.Nominal, a.Created)) {
 			return "it comes before its time among those at the front"
@@ -300,14 +300,14 @@ func joins(b, a *run.Run) string {
 	return unless(a.Wait.Since != 0 && a.Wait.LetIn == 0, "a wait says since when")
 }
 
-// isReleased: somebody lets it go to the front, once. It is written as it stands where it leaves a place at a wider gate.
+// isReleased: somebody lets it go to the front, once, where it may wait for as long as it takes. It is written as it stands where it leaves a place at a wider gate.
 func isReleased(b, a *run.Run) string {
 	if differ(b, a) == 0 {
 		return ""
 	}
 	moved := a.Wait
-	moved.Ahead = b.Wait.Ahead
-	return unless(b.Released == 0 && a.Released != 0 && moved == b.Wait && gate.PlaceOf(*a).Forwarded(), "who waits goes nowhere but to the front, when it is released")
+	moved.Ahead, moved.Until = b.Wait.Ahead, b.Wait.Until
+	return unless(b.Released == 0 && a.Released != 0 && moved == b.Wait && a.Wait.Until == 0 && gate.PlaceOf(*a).Forwarded(), "who waits goes nowhere but to the front, when it is released")
 }
 
 // leavesLine: it is let in and keeps its claim, its claim is a newer one's, or it has to enter anew. Its rank stays.

@@ -12,6 +12,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 )
 
@@ -198,7 +199,7 @@ func TestG1_G2_G3_G4_G5_Fault01_after_any_history_at_named_gates(t *testing.T) {
 		n /= 4
 	}
 	for seed := *fromSeed; seed < *fromSeed+max(n, 1); seed++ {
-		atNamedGates(t, seed)
+		atNamedGates(t, seed, false)
 		if t.Failed() {
 			t.Logf("seed %d", seed)
 			return
@@ -206,8 +207,24 @@ func TestG1_G2_G3_G4_G5_Fault01_after_any_history_at_named_gates(t *testing.T) {
 	}
 }
 
-func atNamedGates(t *testing.T, seed uint64) {
+// The same, where gates let runs wait for some minutes, or in the order of their deadlines, and say so of a line that others wait in: nobody waits on for long, or is skipped in time.
+func TestG3_G4_Fault01_after_any_history_at_gates_that_bound_a_wait(t *testing.T) {
+	n := uint64(*seeds / 4)
+	if testing.Short() {
+		n /= 4
+	}
+	for seed := *fromSeed; seed < *fromSeed+max(n, 1); seed++ {
+		atNamedGates(t, seed, true)
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+			return
+		}
+	}
+}
+
+func atNamedGates(t *testing.T, seed uint64, bounds bool) {
 	r := rand.New(rand.NewPCG(seed, 39))
+	own := rand.New(rand.NewPCG(seed, 48)) // so that histories without bounds are what they were
 	w := newWorld(t)
 	names, gates := []string{"a", "b", "c"}, []string{"gpu", "stripe"}
 	define := func(h *host, name string) error {
@@ -225,6 +242,9 @@ func atNamedGates(t *testing.T, seed uint64) {
 		def.Payload = fmt.Appendf(nil, `{"edit": %d}`, r.IntN(1000))
 		def.Priority = queue.Priorities[r.IntN(3)]
 		def.Paused = r.IntN(8) == 0
+		if bounds && own.IntN(2) == 0 {
+			def.Deadline = schedule.Duration(time.Duration(1+own.IntN(40)) * time.Minute)
+		}
 		return h.put(tenant, name, def)
 	}
 	redefine := func(h *host, name string) error {
@@ -242,6 +262,12 @@ func atNamedGates(t *testing.T, seed uint64) {
 				}
 				if k == 4 {
 					d.Def.Order = gate.OrderFIFO
+				}
+				if bounds && own.IntN(2) == 0 {
+					d.Def.Order = gate.OrderDeadline
+				}
+				if bounds && own.IntN(2) == 0 {
+					d.Def.MaxWait = schedule.Duration(time.Duration(1+own.IntN(300)) * time.Second)
 				}
 			}
 		})
