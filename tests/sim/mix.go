@@ -86,6 +86,7 @@ type JobRates struct {
 	Named float64 // whose runs pass gates that jobs share
 
 	NamedKeyed float64 // of those gates: that each is passed by a key
+	MaxWait    float64 // of those gates: that each bounds how long runs wait there; where any does, half of them let in by deadlines
 
 	Callbacks float64
 	Missed    float64 // which tell of missed fires
@@ -148,6 +149,7 @@ func Draw(seed uint64) Mix {
 	m.drawDeadlines(rand.New(rand.NewPCG(seed, 0x64656164616e76)))   // "dead", and three letters by which the worlds that are always the same have none
 	m.drawStrict(rand.New(rand.NewPCG(seed, 0x7374696c6c6a7763)))    // "still", and three letters by which the worlds that are always the same have none
 	m.drawOwn(rand.New(rand.NewPCG(seed, 0x6f776e62656378)))         // "own", and four letters by which they have none either
+	m.drawMaxWait(rand.New(rand.NewPCG(seed, 0x6f757473656175)))     // "outs", and three letters by which the worlds that are always the same have none
 	return m
 }
 
@@ -335,6 +337,16 @@ func (m *Mix) drawNamed(r *rand.Rand) {
 func (m *Mix) drawNamedKeyed(r *rand.Rand) {
 	if m.Jobs.Named > 0 && chance(r, 0.5) {
 		m.Jobs.NamedKeyed = pick(r, []float64{0.3, 0.6, 0.9})
+	}
+}
+
+// drawMaxWait draws how many of these gates bound how long runs wait there, from a stream of its own too. Half of the gates of such a world let in by deadlines, which its jobs have then.
+func (m *Mix) drawMaxWait(r *rand.Rand) {
+	if m.Jobs.Named > 0 && chance(r, 0.4) {
+		m.Jobs.MaxWait = pick(r, []float64{0.3, 0.6, 1})
+		if deadlines := pick(r, []float64{0.2, 0.5, 0.9}); m.Jobs.Deadlines == 0 {
+			m.Jobs.Deadlines = deadlines
+		}
 	}
 }
 
