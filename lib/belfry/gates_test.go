@@ -3,10 +3,13 @@ package belfry
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
 // sharing makes a gate, and handlers that name it, over a scheduler of either kind.
@@ -30,7 +33,7 @@ func sharing(t *testing.T, b *Belfry) {
 	// What else somebody has said of it stays.
 	_, only, err := b.engine.gate(ctx, "gpu")
 	if err == nil {
-		err = b.engine.putGate(ctx, "gpu", gate.Definition{Limit: 4, Order: gate.OrderFIFO}, only)
+		err = b.engine.putGate(ctx, "gpu", gate.Definition{Limit: 4, Order: gate.OrderFIFO, MaxWait: schedule.Duration(time.Hour)}, only)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -38,8 +41,19 @@ func sharing(t *testing.T, b *Belfry) {
 	if err := b.SetGate(ctx, "gpu", 5); err != nil {
 		t.Fatal(err)
 	}
-	if def, _, err := b.engine.gate(ctx, "gpu"); err != nil || def.Limit != 5 || def.Order != gate.OrderFIFO {
+	if def, _, err := b.engine.gate(ctx, "gpu"); err != nil || def.Limit != 5 || def.Order != gate.OrderFIFO || def.MaxWait.Std() != time.Hour {
 		t.Errorf("the gate is %+v, %v", def, err)
+	}
+	if err := b.SetGate(ctx, "gpu", 5, MaxWait(time.Minute), GateOrder(OrderDeadline)); err != nil {
+		t.Fatal(err)
+	}
+	if def, _, err := b.engine.gate(ctx, "gpu"); err != nil || def.Limit != 5 || def.Order != gate.OrderDeadline || def.MaxWait.Std() != time.Minute {
+		t.Errorf("the gate is %+v, %v", def, err)
+	}
+	for field, wrong := range map[string]GateOption{"max_wait": MaxWait(time.Millisecond), "order": GateOrder("fair")} {
+		if err := b.SetGate(ctx, "gpu", 5, wrong); !HasCode(err, CodeInvalid) || !strings.Contains(err.Error(), field) {
+			t.Errorf("a wrong %s: %v", field, err)
+		}
 	}
 	start(t, b)
 	def, _, err := b.engine.job(ctx, "charge")

@@ -238,6 +238,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(displacing(t, job.OverlapReplace), ofReplace)
 	spoil(strictly(t), ofStrict)
 	spoil(expiring(t), ofExpired)
+	spoil(waitingTooLong(t), ofWaitingTooLong)
 	spoil(overrunning(t), ofDeadlines)
 	spoil(branching(t), ofFlows)
 	spoil(catching(t), ofCaught)
