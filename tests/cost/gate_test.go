@@ -139,11 +139,18 @@ func TestWhatAWaitTakes(t *testing.T) {
 		t.Skip("counted by the test without emulators, which they change nothing about")
 	}
 	const runs = 10
-	takes := func(t *testing.T, overlap job.Overlap, apart time.Duration, limit int) (writes float64) {
+	takes := func(t *testing.T, overlap job.Overlap, apart time.Duration, limit int, gates ...job.GateUse) (writes float64) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, nil, lone, ok())
 			time.Sleep(17 * time.Second)
-			def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}, Overlap: overlap}
+			def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}, Overlap: overlap, Gates: gates}
+			for _, use := range gates {
+				n := gate.Named{Tenant: "default", Name: use.Gate, Generation: 1, Def: gate.Definition{Limit: 1}}
+				if use.Gate == "bounded" {
+					n.Def.MaxWait, n.Def.Order = schedule.Duration(time.Hour), gate.OrderDeadline
+				}
+				defines(t, r, n)
+			}
 			j, _, err := r.Control.Put(r.ctx, "default", "report", def, control.Match{})
 			if err != nil {
 				t.Fatal(err)
@@ -151,7 +158,7 @@ func TestWhatAWaitTakes(t *testing.T) {
 			now := time.Now()
 			holder := run.Run{ID: run.RequestID("report", now.UnixMilli(), 1), Tenant: "default", State: run.Queued, Trigger: run.ByRequest,
 				Priority: queue.Normal, Generation: j.Generation, Created: now.UnixMilli()}
-			if !overlap.IsZero() {
+			if !overlap.IsZero() || len(gates) > 0 {
 				if holder, err = r.Dispatch.PutRun(r.ctx, holder, job.Callbacks{}, now.UnixMilli()); err != nil {
 					t.Fatal(err)
 				}
@@ -178,7 +185,7 @@ func TestWhatAWaitTakes(t *testing.T) {
 						time.Sleep(apart)
 					}
 				}
-				if step == 2 && !overlap.IsZero() {
+				if step == 2 && (!overlap.IsZero() || len(gates) > 0) {
 					if limit > 1 {
 						def.Overlap.Limit = limit
 						_, _, err := r.Control.Put(r.ctx, "default", "report", def, control.Match{})
@@ -201,15 +208,18 @@ func TestWhatAWaitTakes(t *testing.T) {
 		apart       time.Duration
 		limit       int
 		least, most float64
+		gates       []job.GateUse
 	}{
-		"alone":              {job.OverlapQueue, 2 * time.Second, 1, 5, 14},
-		"ten at a time":      {job.OverlapQueue, 0, 20, 5, 12},
-		"alone, strict":      {job.OverlapStrict, 2 * time.Second, 1, 5, 14},
-		"in another's place": {job.OverlapQueueLatest, 2 * time.Second, 1, 8, 9},
+		"alone":               {job.OverlapQueue, 2 * time.Second, 1, 5, 14, nil},
+		"ten at a time":       {job.OverlapQueue, 0, 20, 5, 12, nil},
+		"alone, strict":       {job.OverlapStrict, 2 * time.Second, 1, 5, 14, nil},
+		"in another's place":  {job.OverlapQueueLatest, 2 * time.Second, 1, 8, 9, nil},
+		"at a named gate":     {"", 2 * time.Second, 1, 5, 14, []job.GateUse{{Gate: "stripe"}}},
+		"for at most an hour": {"", 2 * time.Second, 1, 5, 14, []job.GateUse{{Gate: "bounded"}}}, // a check that comes anyway finds it over
 	} {
 		t.Run(name, func(t *testing.T) {
 			plain := takes(t, job.Overlap{}, row.apart, 0)
-			writes := takes(t, job.Overlap{Policy: row.policy}, row.apart, row.limit)
+			writes := takes(t, job.Overlap{Policy: row.policy}, row.apart, row.limit, row.gates...)
 			t.Logf("%.2f write units a run, and %.2f without a gate: %.2f more", writes, plain, writes-plain)
 			if writes-plain > row.most || writes-plain < row.least {
 				t.Errorf("a wait takes %.2f write units, want %.0f to %.0f", writes-plain, row.least, row.most)
