@@ -122,6 +122,22 @@ func TestG2_G4_NobodyIsLetInWhoseTimeInLineIsOver(t *testing.T) {
 	}
 }
 
+// What stands in the gate of a run that has ended, and has told nobody yet, is in nobody's way.
+func TestG4_WhoHasWaitedTooLongNamesThoseInProgress(t *testing.T) {
+	s := newSeveral(t)
+	s.passes("a", job.Overlap{}, nil, use(1))
+	s.says(forAtMost(2, time.Minute))
+	for n := range 3 {
+		s.comes("a", n)
+	}
+	s.write(started(s.run("a", 0, nil)).Succeed(then, run.Ref{}, "", run.Limits{Retention: 24 * time.Hour}))
+	s.pass(2*time.Minute, 2*time.Minute)
+	s.checks(s.made["a2"])
+	if w := s.stands(s.made["a2"]).Why; w.Code != run.WhyMaxWait || fmt.Sprint(w.InTheWay) != fmt.Sprint([]string{s.made["a1"].ID.String()}) {
+		t.Errorf("for %+v", w)
+	}
+}
+
 // A closed gate and a pause do not stop the time. At a closed gate it is those before it in line that were in the way.
 func TestG4_TheTimeInLineGoesOnWhileAGateIsClosed(t *testing.T) {
 	s := newSeveral(t)
