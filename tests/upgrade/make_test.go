@@ -99,7 +99,7 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 	strict := func(d *job.Definition) { d.Overlap.Policy = job.OverlapStrict }
 	l.put("failed-line", 0, strict)
 	l.put("failed-again", 0, strict, func(d *job.Definition) { d.Overlap.Key, d.Payload = "${ .payload }", json.RawMessage(`"acme"`) })
-	stripe, err := gate.Named{Tenant: "default", Name: "stripe", Generation: 1, Def: gate.Definition{Limit: 5}}.Put(1)
+	stripe, err := gate.Named{Tenant: "default", Name: "stripe", Generation: 1, Def: gate.Definition{Limit: 5, MaxWait: schedule.Duration(time.Hour), Order: gate.OrderDeadline}}.Put(1)
 	must(t, err)
 	_, err = f.store.Write(t.Context(), stripe)
 	must(t, err)
