@@ -116,15 +116,18 @@ func TestGatesFromTheCommandLine(t *testing.T) {
 // Gates go out as files have them, and are the same on another server, which takes the jobs that name them in then.
 func TestGatesAreExported(t *testing.T) {
 	call, other := to(t, dev(t, "--data", t.TempDir())), to(t, dev(t, "--data", t.TempDir()))
-	call(0, "name: b\nlimit: 3\norder: fifo\nmax_waiting: 0\n---\nname: a\nlimit: 2\n", "gate", "apply", "-f", "-")
+	call(0, "name: b\nlimit: 3\norder: fifo\nmax_waiting: 0\n---\nname: a\nlimit: 2\n---\nname: c\nlimit: 1\nmax_wait: 90m\norder: deadline\n", "gate", "apply", "-f", "-")
 	call(0, "", "gate", "close", "a")
 	call(0, demand("charge", `gates: [b, {gate: a, key: "${ .payload.customer }"}]`)+"---\n"+demand("own", "overlap: queue"), "job", "apply", "-f", "-")
 	if got := call(0, "", "job", "get", "charge").out; !strings.Contains(got, "b, a for each ${ .payload.customer }\n") {
 		t.Errorf("the job is shown as\n%s", got)
 	}
 	gates, jobs := call(0, "", "gate", "export").out, call(0, "", "export").out
-	if want := "name: a\nlimit: 2\n---\nname: b\nlimit: 3\nmax_waiting: 0\norder: fifo\n"; gates != want {
+	if want := "name: a\nlimit: 2\n---\nname: b\nlimit: 3\nmax_waiting: 0\norder: fifo\n---\nname: c\nlimit: 1\norder: deadline\nmax_wait: 90m\n"; gates != want {
 		t.Errorf("exported as\n%s\nwant\n%s", gates, want)
+	}
+	if got := call(0, "", "gate", "get", "c").out; !strings.Contains(got, "order        deadline\n") || !strings.Contains(got, "line         any number may wait, for 90m at the longest\n") {
+		t.Errorf("a gate that bounds the wait is shown as\n%s", got)
 	}
 	if got := other(1, jobs, "job", "apply", "-f", "-"); !strings.Contains(got.errors, `gates[0].gate: got "b", want a gate that exists; make it first, by PUT /v1/gates/b or belfry gate apply`) {
 		t.Errorf("without its gates a job is refused with\n%s", got.errors)

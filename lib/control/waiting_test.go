@@ -38,6 +38,7 @@ func TestWhyARunDoesNotGoOn(t *testing.T) {
 	tooLate.StartBy = past.UnixMilli()
 	inTime, openedAgain, paced := queued, scheduled(past), run.Run{ID: run.FireID("a", past.UnixMilli()), State: run.Queued, Reason: run.CaughtUp}
 	inTime.StartBy, openedAgain.StartBy, paced.StartBy = later.UnixMilli(), later.UnixMilli(), later.UnixMilli()
+	outwaited := queued.JoinNamed("stripe", "", past.UnixMilli(), 0, 1, false, past.UnixMilli()-1).WaitingUntil(past.UnixMilli())
 	asks := queued
 	asks.Wait.Asks = string(job.OverlapCancel)
 	openedAgain.Reason = "retried on request"
@@ -82,6 +83,10 @@ func TestWhyARunDoesNotGoOn(t *testing.T) {
 			"It is the next in line at the gate stripe. The gate is closed (they are down): nobody is let in until it is opened. belfry gate open stripe", time.Time{}},
 		"InLineWhereClosedAndBusy": {control.Standing{Run: queued, Due: past, Line: &control.Line{Gate: "stripe", InTheWay: []string{"a~1"}, Closed: new(gate.Change)}}, "gate",
 			"a~1 is in progress. The gate is closed: nobody is let in until it is opened. belfry gate open stripe", time.Time{}},
+		"InLineForAWhile": {control.Standing{Run: queued, Due: past, Line: &control.Line{Gate: "stripe", InTheWay: []string{"a~1"}, Until: now.Add(time.Hour).UnixMilli()}}, "gate",
+			", and a~1 is in progress. It is skipped where it still waits there at " + now.Add(time.Hour).Format(time.RFC3339) + ".", time.Time{}},
+		"InLineForTooLong": {control.Standing{Run: outwaited, Due: past, Line: &control.Line{Gate: "stripe", InTheWay: []string{"a~1"}, Until: outwaited.Wait.Until}}, "gate",
+			"It may wait no longer than " + past.Format(time.RFC3339) + ", and is skipped at its next check.", time.Time{}},
 		"InLineInAPause":     {control.Standing{Run: queued, Due: past, Paused: true, Line: &control.Line{Gate: "job:a"}}, "paused gate", "belfry job resume a", time.Time{}},
 		"NotYetExpired":      {control.Standing{Run: run.Run{ID: id(past), State: run.Queued, StartBy: now.UnixMilli()}, Due: past}, "queued", "", time.Time{}},
 		"Paused":             {control.Standing{Run: scheduled(past), Due: past, Paused: true, Reason: "db move"}, "paused", "(db move)", time.Time{}},

@@ -32,6 +32,8 @@ func TestWhyInWords(t *testing.T) {
 		{"full", "", []string{"a~1", "b~1"}, "", "a~1 and b~1 were in progress or in line, which was full (gate: job:a)"},
 		{"closed", "", nil, "", "the gate was closed, and nobody may wait there (gate: job:a)"},
 		{"closed", "", []string{"a~1", "b~1"}, "", "the gate was closed, and a~1 and b~1 waited, as many as may (gate: job:a)"},
+		{"max_wait", "", []string{"a~1", "b~1"}, "it had waited in line since 2026-11-25T09:00:00Z, for longer than 1h", "it had waited in line since 2026-11-25T09:00:00Z, for longer than 1h, while a~1 and b~1 were in progress or before it in line (gate: job:a, max_wait)"},
+		{"max_wait", "", nil, "it had waited in line since 2026-11-25T09:00:00Z, for longer than 1h", "it had waited in line since 2026-11-25T09:00:00Z, for longer than 1h (gate: job:a, max_wait)"},
 		{"expired", "", nil, "it had not started by 2026-11-25T09:00:00Z", "it had not started by 2026-11-25T09:00:00Z (expires_after)"},
 	} {
 		if got := wire.NewWhy(c.code, "job:a", "", c.policy, c.runs, c.reason).Text; got != c.want {
