@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
-	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
 // This file is the state graph: pure decisions from a run as read and what happened, to the run as it is to be written
@@ -86,12 +85,6 @@ func (r Run) startsFirst() bool {
 	return r.State == Queued && r.StartBy != 0 && (r.EndBy == 0 || r.StartBy < r.EndBy) && (r.Wait.Until == 0 || r.StartBy <= r.Wait.Until)
 }
 
-// Outwaited tells whether the run has waited in line for as long as it may, and its time there was over before its time to start, and before its deadline.
-func (r Run) Outwaited(now int64) bool {
-	until := r.Wait.Until
-	return r.Waits() && until != 0 && now > until && (r.StartBy == 0 || until < r.StartBy) && (r.EndBy == 0 || until < r.EndBy)
-}
-
 // PastDeadline tells whether the run has not ended, and its deadline is over. One that is being stopped already has nothing more to be told.
 func (r Run) PastDeadline(now int64) bool {
 	return r.EndBy != 0 && now >= r.EndBy && !r.State.Ended() && !(r.State == Running && r.Cancel)
@@ -112,18 +105,6 @@ func (r Run) StopAtDeadline(now int64, retention time.Duration) Run {
 
 func (r Run) deadlineReason() string {
 	return "deadline: it had not ended by " + time.UnixMilli(r.EndBy).UTC().Format(time.RFC3339)
-}
-
-// Outwait ends a run that has Outwaited its time in line. why names the gate, and who was in the way; closed says that the gate was, so that nobody could be let in.
-func (r Run) Outwait(why Why, closed bool, now int64, retention time.Duration) Run {
-	most := time.Duration(r.Wait.Until-r.Wait.Since) * time.Millisecond
-	reason := "it had waited in line since " + time.UnixMilli(r.Wait.Since).UTC().Format(time.RFC3339) + ", for longer than " + schedule.Duration(most).String()
-	if closed {
-		reason += ", and the gate was closed"
-	}
-	r.Why = why
-	r.Why.Since = r.Wait.Since
-	return r.end(Skipped, now, reason, Limits{Retention: retention})
 }
 
 // Expire ends a run that is TooLate, and has not Outwaited its time in line.
@@ -417,14 +398,6 @@ func (r Run) Reopened(now int64) Run {
 // Join has a run that is due wait in the line of a gate.
 func (r Run) Join(gate string, rank, now int64) Run {
 	r.Wait = Wait{Gate: gate, Since: now, Rank: rank}
-	return r
-}
-
-// WaitingUntil bounds how long a run that joins a line may wait there, Unix ms. Whoever was opened by hand, or has had an attempt, is skipped by no gate.
-func (r Run) WaitingUntil(until int64) Run {
-	if !r.Spared() {
-		r.Wait.Until = until
-	}
 	return r
 }
 
