@@ -48,7 +48,7 @@ var enums = map[string]string{
 	"succeeded,failed,recovered,missed":                             "CallbackEvent",
 	"due,oldest,changed":                                            "RunOrder",
 	"allow,skip,queue,queue_one,queue_latest,cancel,replace,strict": "OverlapPolicy",
-	"priority,fifo":                                                 "GateOrder",
+	"priority,fifo,deadline":                                        "GateOrder",
 	"*":                                                             "IfNoneMatch",
 	"high,normal,low":                                               "Priority",
 	"at_least_once,at_most_once":                                    "Guarantee",

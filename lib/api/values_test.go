@@ -106,7 +106,7 @@ func samples() map[string][]sample {
 			{`{` + matching + `, "states": ["dead"]}, "cursor": "c", "max": 1000, "per_second": 100, "dry_run": false, "force": true}`,
 				map[string]string{"matching.states[0]": `{"matching": {"states": ["queued"]}}`, "max": `{"per_second": 1}`}},
 			{`{` + runs + `}`, map[string]string{"max": `{"max": 1}`}}},
-		"PUT /v1/gates/g":                   {{`{"name": "g", "limit": 3, "max_waiting": 5, "order": "fifo"}`, map[string]string{"name": `{"name": "other"}`}}},
+		"PUT /v1/gates/g":                   {{`{"name": "g", "limit": 3, "max_waiting": 5, "max_wait": "1h", "order": "fifo"}`, map[string]string{"name": `{"name": "other"}`}}},
 		"POST /v1/gates/g/close":            {{`{"reason": "r"}`, nil}},
 		"POST /v1/gates/g/open":             {{`{}`, nil}},
 		"POST /v1/runs/a~0mi4lf3k0/release": {{`{}`, nil}},
