@@ -29,7 +29,6 @@ type letting struct {
 	changed bool       // the gate is to be written
 	in      []run.Run  // as they are let in
 	waited  []int64    // for how long, ms
-	left    []run.ID   // have held their places until now
 	ended   []run.Run  // of a deleted job, or too late
 	ops     []store.Op // of places that go
 	again   bool       // there may be more to let in
@@ -124,12 +123,11 @@ func (l *letting) holds(r run.Run) bool {
 type bar uint8
 
 const (
-	barNone      bar = iota
-	barDeleted       // its job was deleted
-	barExpired       // it may not start any more
-	barOutwaited     // it has waited in the line for as long as it may
-	barOverdue       // its deadline is over: its own check ends it, which calls back
-	barHeld          // the pause of its job holds it
+	barNone    bar = iota
+	barDeleted     // its job was deleted
+	barExpired     // it may not start any more
+	barOverdue     // its time in line is over, or its deadline: its own check ends it, which says who was in the way, or calls back
+	barHeld        // the pause of its job holds it
 )
 
 // bars tells what keeps a run that waits from being let in. Who asks others to make room, and who lets in, go by the same.
@@ -137,11 +135,9 @@ func (l *letting) bars(by run.Run) bar {
 	switch {
 	case l.deleted(by):
 		return barDeleted
-	case by.Outwaited(l.now):
-		return barOutwaited
 	case by.Expired(l.now):
 		return barExpired
-	case by.PastDeadline(l.now):
+	case by.Outwaited(l.now), by.PastDeadline(l.now):
 		return barOverdue
 	case l.holds(by):
 		return barHeld
@@ -168,9 +164,6 @@ func (l *letting) leave(ctx context.Context) error {
 			left = append(left, g)
 		}
 		went, doubtful := l.round.Leave(g)
-		if went {
-			l.left = append(l.left, g.ID)
-		}
 		l.changed = l.changed || went
 		l.calling.look = l.calling.look || doubtful
 	}
@@ -285,7 +278,7 @@ type seenLine struct {
 	last   gate.Place
 	any    bool // there was one
 	more   bool // the line goes on
-	held   int  // those that stay since their jobs are paused, or their deadlines over: others pass them
+	held   int  // those that stay since their jobs are paused, or their time is over: others pass them
 	stays  bool // one stays that nobody passes
 	noRoom bool // since there is no room for it
 	pages  int
@@ -317,7 +310,7 @@ func (l *letting) page(ctx context.Context, items []store.Item, seen *seenLine) 
 		case !named:
 			l.strike(p)
 			continue
-		case barred == barDeleted || barred == barExpired || barred == barOutwaited:
+		case barred == barDeleted || barred == barExpired:
 			if len(l.ended) < lineBatch {
 				l.ended = append(l.ended, l.ends(by, barred))
 				l.strike(p)
@@ -349,11 +342,8 @@ func (l *letting) page(ctx context.Context, items []store.Item, seen *seenLine) 
 
 // ends ends a run that waits, for what keeps it from being let in for ever.
 func (l *letting) ends(by run.Run, barred bar) run.Run {
-	switch barred {
-	case barExpired:
+	if barred == barExpired {
 		return by.Expire(l.now, l.of(by).Def.Kept())
-	case barOutwaited:
-		return by.Outwait(l.round.WhyOutwaited(l.left), l.round.Closed(), l.now, l.of(by).Def.Kept())
 	}
 	ended, _ := by.AskCancel(l.now, Deleted, job.DefaultRetention)
 	return ended
@@ -464,7 +454,6 @@ func (l *letting) write() error {
 	for i := range l.ended {
 		l.ended[i].Version = versions[1+len(l.in)+i]
 		l.CountEnd(l.ended[i])
-		l.countOutwaited(l.ended[i])
 	}
 	l.gauge(l.round, l.job.Def.Labels)
 	return nil

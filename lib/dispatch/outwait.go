@@ -10,8 +10,8 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
-// A gate may bound how long a run waits in its line. Until when that is stands in the run since it joined. Whoever comes upon the run after that ends it: its check, which lies at that time, or whoever
-// looks through the line to let others in.
+// A gate may bound how long a run waits in its line. Until when that is stands in the run since it joined. Its check, which lies at that time, ends it, and says who was in
+// the way then. Until it does, nobody lets the run in, and others pass it.
 
 // armOutwaits arms the checks that find the time of runs over which are about to join a line, where their other checks would come too late for that.
 //

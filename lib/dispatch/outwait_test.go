@@ -96,7 +96,7 @@ func TestG4_ACheckEndsWhoHasWaitedTooLong(t *testing.T) {
 	}
 }
 
-// Whoever ends after that lets the next one in, and not the one whose time is over, and frees the narrower gate that it had passed.
+// Whoever ends after that lets the next one in, and not the one whose time is over: its check ends it, and that frees the narrower gate that it had passed.
 func TestG2_G4_NobodyIsLetInWhoseTimeInLineIsOver(t *testing.T) {
 	s := newSeveral(t)
 	s.passes("a", job.Overlap{}, nil, use(1))
@@ -110,8 +110,10 @@ func TestG2_G4_NobodyIsLetInWhoseTimeInLineIsOver(t *testing.T) {
 	s.are("b1 waiting, b2 waiting, a3 waiting", "b1", "b2", "a3")
 	s.pass(2*time.Minute, 2*time.Minute)
 	s.over("a", 0)
+	s.are("b1 waiting, b2 waiting, a3 queued", "b1", "b2", "a3")
+	s.checks(s.made["b1"])
 	s.are("b1 skipped, b2 queued, a3 queued", "b1", "b2", "a3")
-	if w := s.stands(s.made["b1"]).Why; w.Code != run.WhyMaxWait || fmt.Sprint(w.InTheWay) != fmt.Sprint([]string{s.made["a0"].ID.String()}) {
+	if w := s.stands(s.made["b1"]).Why; w.Code != run.WhyMaxWait || fmt.Sprint(w.InTheWay) != fmt.Sprint([]string{s.made["a3"].ID.String()}) {
 		t.Errorf("for %+v", w)
 	}
 	if n := s.Metrics.GateSkipped.Value("stripe"); n != 1 {
@@ -119,6 +121,30 @@ func TestG2_G4_NobodyIsLetInWhoseTimeInLineIsOver(t *testing.T) {
 	}
 	if g, places := s.stripeLine(); g.Waiting != 0 || places != 0 || len(g.Entries) != 1 {
 		t.Errorf("%+v, %d places stand", g, places)
+	}
+}
+
+// However many there are whose time is over when somebody makes room, each names who was in its way.
+func TestG4_EachOfManyWhoHaveWaitedTooLongNamesWhoWasInItsWay(t *testing.T) {
+	s := newSeveral(t)
+	s.passes("a", job.Overlap{}, nil, use(1))
+	s.says(forAtMost(1, time.Minute))
+	s.comes("a", 0)
+	var runs []run.Run
+	for n := 1; n <= 70; n++ {
+		s.comes("a", n)
+		runs = append(runs, s.made[fmt.Sprint("a", n)])
+	}
+	s.says(forAtMost(1, time.Hour))
+	s.comes("a", 71)
+	s.pass(2*time.Minute, 2*time.Minute)
+	s.over("a", 0)
+	s.are("a71 queued", "a71")
+	s.checks(runs...)
+	for _, r := range runs {
+		if r := s.stands(r); r.Why.Code != run.WhyMaxWait || len(r.Why.InTheWay) == 0 {
+			t.Errorf("%s is %s for %+v", r.ID, r.State, r.Why)
+		}
 	}
 }
 
