@@ -59,7 +59,7 @@ type wanting struct {
 	units  int           // how much of the limit it wants
 	placed bool          // it has passed narrower gates
 	past   bool          // no pause holds it, and one holds the line of its job
-	passes bool          // it goes past a line at a named gate that pauses hold, however long that is
+	passes bool          // it goes past a line at a named gate of which nobody is let in, however long that is
 	done   chan struct{} // closed when what follows stands
 
 	entrance Entrance

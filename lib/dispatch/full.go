@@ -41,8 +41,8 @@ func (d *Dispatcher) turnAway(round *gate.Round, full []*wanting) (again []*want
 	return nil, false, nil
 }
 
-// mayJoin tells whether the run may wait in a line of that many. Nobody skips a run that was opened by hand, nor one that there is room for beside a line that
-// pauses hold: it joins that, and is let in past it.
+// mayJoin tells whether the run may wait in a line of that many. Nobody skips a run that was opened by hand, nor one that there is room for beside a line of
+// runs that pauses hold, or that are too late: it joins that, and is let in past it.
 func (w *wanting) mayJoin(round *gate.Round, waiting int) bool {
 	most, bounded := w.own.Waiting()
 	if w.at.IsNamed() {
@@ -70,12 +70,16 @@ func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met
 	if err := step.learn(ctx, places); err != nil {
 		return skip, false, err
 	}
-	held := step.named() && !round.Closed() // all of them, by the pauses of their jobs
+	now, err := d.Clock()
+	if err != nil {
+		return skip, false, err
+	}
+	held := step.named() && !round.Closed() // all of them, by the pauses of their jobs, or since they are too late: their checks end these
 	var ahead []run.ID
 	for i, p := range places {
 		if p.Named(standing[i]) {
 			ahead = append(ahead, p.Run)
-			held = held && step.holds(standing[i])
+			held = held && (step.holds(standing[i]) || standing[i].TooLate(now))
 		}
 	}
 	var sure []*wanting

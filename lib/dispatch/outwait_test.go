@@ -124,6 +124,26 @@ func TestG2_G4_NobodyIsLetInWhoseTimeInLineIsOver(t *testing.T) {
 	}
 }
 
+// Who is too late, and has not been ended yet, has nobody skipped whom there is room for.
+func TestG4_WhoHasWaitedTooLongIsInNobodysWay(t *testing.T) {
+	s := newSeveral(t)
+	s.passes("a", job.Overlap{}, nil, use(1))
+	s.says(func(n *gate.Named) {
+		n.Def = gate.Definition{Limit: 1, MaxWait: schedule.Duration(time.Minute), MaxWaiting: new(1)}
+	})
+	s.comes("a", 0)
+	s.comes("a", 1)
+	s.pass(2*time.Minute, 2*time.Minute)
+	if came := s.comes("a", 2); came != dispatch.Skipped {
+		t.Errorf("while there is no room one comes to %d", came)
+	}
+	s.over("a", 0)
+	if came := s.comes("a", 3); came != dispatch.Joined {
+		t.Errorf("beside room one comes to %d", came)
+	}
+	s.are("a1 waiting, a3 queued", "a1", "a3")
+}
+
 // However many there are whose time is over when somebody makes room, each names who was in its way.
 func TestG4_EachOfManyWhoHaveWaitedTooLongNamesWhoWasInItsWay(t *testing.T) {
 	s := newSeveral(t)
