@@ -366,7 +366,7 @@ func (s Standing) whyInLine() Waiting {
 		how, who = b.toGoOn(l.Gate)
 		text += fmt.Sprintf(". The line stands still since %s, when %s ended as %s: %s", time.UnixMilli(b.Since).UTC().Format(time.RFC3339), b.Run, b.State, how)
 	case n == 0:
-		if who = ""; !s.Paused && l.Closed == nil {
+		if who = ""; !s.Paused && l.Closed == nil && !s.Run.TooLate(s.Now.UnixMilli()) {
 			text += ". Nobody is in progress there: the next check lets it in as far as there is room, or the next run that joins"
 		}
 	case n == 1:

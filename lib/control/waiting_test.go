@@ -87,6 +87,8 @@ func TestWhyARunDoesNotGoOn(t *testing.T) {
 			", and a~1 is in progress. It is skipped where it still waits there at " + now.Add(time.Hour).Format(time.RFC3339) + ".", time.Time{}},
 		"InLineForTooLong": {control.Standing{Run: outwaited, Due: past, Line: &control.Line{Gate: "stripe", InTheWay: []string{"a~1"}, Until: outwaited.Wait.Until}}, "gate",
 			"It may wait no longer than " + past.Format(time.RFC3339) + ", and is skipped at its next check.", time.Time{}},
+		"InLineForTooLongBesideRoom": {control.Standing{Run: outwaited, Due: past, Line: &control.Line{Gate: "stripe", Until: outwaited.Wait.Until}}, "gate",
+			"It is the next in line at the gate stripe. It may wait no longer than " + past.Format(time.RFC3339), time.Time{}},
 		"InLineInAPause":     {control.Standing{Run: queued, Due: past, Paused: true, Line: &control.Line{Gate: "job:a"}}, "paused gate", "belfry job resume a", time.Time{}},
 		"NotYetExpired":      {control.Standing{Run: run.Run{ID: id(past), State: run.Queued, StartBy: now.UnixMilli()}, Due: past}, "queued", "", time.Time{}},
 		"Paused":             {control.Standing{Run: scheduled(past), Due: past, Paused: true, Reason: "db move"}, "paused", "(db move)", time.Time{}},
