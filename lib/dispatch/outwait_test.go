@@ -76,6 +76,9 @@ func TestG4_ACheckEndsWhoHasWaitedTooLong(t *testing.T) {
 	if next := s.Wakeup(t.Context(), joined, at-1000); next.Key() != check.Key() {
 		t.Errorf("its next check lies %d ms from there", next.Wake-at)
 	}
+	if long := joined.Wait.Until + timer.MaxCheckGap.Milliseconds(); s.Wakeup(t.Context(), joined, long).Wake != timer.NextCheck("default", joined.ID, long).Wake {
+		t.Error("where nobody can end it, each tick looks at it for ever")
+	}
 	s.checks(joined)
 	s.are("b1 waiting, a2 waiting", "b1", "a2")
 	s.pass(40*time.Second, 40*time.Second)

@@ -48,7 +48,7 @@ func (d *Dispatcher) wakeup(ctx context.Context, r run.Run, reach int64, followe
 	if r.State == run.Queued {
 		sooner(r.StartBy)
 	}
-	if r.Waits() {
+	if r.Waits() && stoppable(r.Wait.Until, reach) {
 		sooner(r.Wait.Until)
 	}
 	if !r.Cancel && !r.Heads() && r.State != run.Scheduled && stoppable(r.EndBy, reach) {
