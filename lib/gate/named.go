@@ -65,8 +65,9 @@ const ageing = 10 * 60_000
 // those with deadlines stand before it, but none waits for ever.
 const lastDeadline = int64(job.MaxRetention/time.Millisecond) + 1
 
-// shift is how far apart the keys of two orders are set in one line, in ms: further than a key of any order is behind its rank, or ahead of it.
-const shift = lastDeadline + 2*ageing
+// shift is how far apart the keys of two orders are set in one line, in ms: further than a key of any order is behind its rank, or ahead of it, and that for
+// whoever was due up to 5 years before those that stand. Whoever comes from the line of another gate may have been due long ago.
+const shift = 2*lastDeadline + 2*ageing
 
 // mostShift bounds how far behind places come: more changes of the order of a line that never was empty meanwhile mix what waits.
 const mostShift = 1 << 49

@@ -131,6 +131,21 @@ func TestG3_AChangeOfOrderKeepsWhoWaits(t *testing.T) {
 	}
 }
 
+// Whoever joins after a change of the order stands behind all that wait, also where it was due long before them: it came late, from the line of another gate.
+func TestG3_AChangeOfOrderKeepsWhoWaitsFromThoseDueBefore(t *testing.T) {
+	l := &lineUp{T: t, Gate: stripe(1)}
+	const day = 24 * 60
+	l.joins(gate.OrderPriority, endsBy(400*day, 0))
+	l.joins(gate.OrderDeadline, endsBy(399*day, 0))
+	l.joins(gate.OrderDeadline, endsBy(1, 500*day))
+	l.joins(gate.OrderPriority, endsBy(1, 0))
+	high := endsBy(0, 0)
+	high.Priority = queue.High
+	l.joins(gate.OrderPriority, high)
+	l.joins(gate.OrderDeadline, endsBy(2, 501*day))
+	l.is(0, 2, 1, 4, 3, 5)
+}
+
 // However often the order is changed while some wait, places are read as they were written, and are none at the front.
 func TestG3_ManyChangesOfOrder(t *testing.T) {
 	l := &lineUp{T: t, Gate: stripe(1)}

@@ -13,7 +13,7 @@ import (
 const (
 	aheadByPriority = 10 * 60_000
 	withoutDeadline = 5*365*24*60*60_000 + 1 // how far behind its rank a run stands that has no deadline, in a line by deadlines
-	betweenOrders   = withoutDeadline + 2*aheadByPriority
+	betweenOrders   = 2*withoutDeadline + 2*aheadByPriority
 
 	// settling is for how long the definition may have been read, before a run joined by it.
 	settling = 60_000
