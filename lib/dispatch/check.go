@@ -239,7 +239,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	if err := d.Arm(ctx, soon...); err != nil {
 		return repairs, err
 	}
-	d.expireEach(ctx, late)
+	d.expireEach(ctx, late, now)
 	for _, r := range gone {
 		if err := d.Left(ctx, r); err != nil { // then the checks of those that wait do it
 			return repairs, err

@@ -192,7 +192,7 @@ func TestG2_WhoWasLetInAndIsTooLateMakesRoom(t *testing.T) {
 	g.enters(def, runs...)
 	g.sent()
 	g.pass(5*time.Minute, 5*time.Minute)
-	if _, err := g.Expire(t.Context(), g.stands(runs[0])); err != nil {
+	if _, err := g.Expire(t.Context(), g.stands(runs[0]), g.now.UnixMilli()); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "wait", g.waits(runs), []int(nil))
@@ -200,7 +200,7 @@ func TestG2_WhoWasLetInAndIsTooLateMakesRoom(t *testing.T) {
 		t.Errorf("%d were sent", n)
 	}
 	g.sound(runs)
-	if _, err := g.Expire(t.Context(), runs[0]); store.AsConflict(err) == nil {
+	if _, err := g.Expire(t.Context(), runs[0], g.now.UnixMilli()); store.AsConflict(err) == nil {
 		t.Errorf("a second end: %v", err)
 	}
 }

@@ -292,3 +292,35 @@ func TestG3_RunsAreLetInByTheirDeadlines(t *testing.T) {
 	s.over("a", 3)
 	s.wantsAt("[a2]", "[a1 a4 a5 a6]")
 }
+
+// A check goes by one reading of the clock: a clock that goes back meanwhile, as it may when the host's clock is set, has nobody end for another time, one that it does not have.
+func TestG4_AClockThatGoesBackEndsNobodyForAnotherTime(t *testing.T) {
+	skipped := 0
+	for readings := range 12 {
+		s := newSeveral(t)
+		s.passes("a", job.Overlap{}, nil, use(1))
+		s.says(forAtMost(1, time.Minute))
+		s.comes("a", 0)
+		s.comes("a", 1)
+		until := s.run("a", 1, nil).Wait.Until
+		back := s.Now
+		read := 0
+		s.Now = func() time.Time {
+			if read++; read > readings {
+				return time.UnixMilli(until)
+			}
+			return time.UnixMilli(until + 1)
+		}
+		s.checks(s.made["a1"])
+		s.Now = back
+		switch r := s.stands(s.made["a1"]); {
+		case r.State == run.Skipped && r.Why.Code == run.WhyMaxWait:
+			skipped++
+		case !r.Waits():
+			t.Errorf("where the clock goes back after %d readings it is %s for %+v: %s", readings, r.State, r.Why, r.Reason)
+		}
+	}
+	if skipped == 0 {
+		t.Error("it is skipped nowhere")
+	}
+}

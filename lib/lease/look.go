@@ -133,7 +133,7 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 		}
 	}
 	if r.TooLate(now) {
-		switch _, err := d.Dispatch.Expire(ctx, r); {
+		switch _, err := d.Dispatch.Expire(ctx, r, now); {
 		case store.AsConflict(err) != nil:
 			return nil, nil, handBack // it stands otherwise than its message says: whoever gets that next reads the run
 		case err != nil:

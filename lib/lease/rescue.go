@@ -106,7 +106,7 @@ func (r *Rescue) decide(ctx context.Context, standing run.Run, message run.Messa
 		}
 		standing = ended
 	case standing.TooLate(now):
-		_, err := r.Dispatch.Expire(ctx, standing)
+		_, err := r.Dispatch.Expire(ctx, standing, now)
 		return err
 	case standing.Version == message.Run.Version && message.Returns >= maxReturns:
 		// Durable with this write: that the run is dead, why, and its listing among the dead letters. A crash before it leaves the message,
