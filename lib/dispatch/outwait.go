@@ -40,11 +40,11 @@ type fronts map[gate.ID]*front
 
 // front is who is in progress at a gate, and who waits at the front of its line.
 type front struct {
-	round   *gate.Round
+	*letting
 	waiting []gate.Place
 }
 
-// outwait decides the end of a run that has waited in line for as long as it may, of a definition that keeps ended runs for so long: with the gate, and who was in the way.
+// outwait decides the end of a run that has waited in line for as long as it may, of a definition that keeps ended runs for so long: with the gate, and what was in the way: others, or the pause of its job.
 func (d *Dispatcher) outwait(ctx context.Context, r run.Run, now int64, kept time.Duration, seen fronts) (run.Run, error) {
 	at := gate.Of(r)
 	if seen[at] == nil {
@@ -61,7 +61,14 @@ func (d *Dispatcher) outwait(ctx context.Context, r run.Run, now int64, kept tim
 			ahead = append(ahead, p.Run)
 		}
 	}
-	return r.Outwait(f.round.WhyOutwaited(ahead), f.round.Closed(), now, kept), nil
+	if err := f.learn(ctx, []gate.Place{stands}); err != nil {
+		return run.Run{}, err
+	}
+	why, closed, paused := f.round.WhyOutwaited(ahead), f.round.Closed(), f.of(r).Def.Paused && !r.IgnorePause
+	if paused && !closed && f.round.Fits(r.Wait.Units, f.round.Limit()) {
+		why.InTheWay = nil // there was room beside all of them
+	}
+	return r.Outwait(why, closed, paused, now, kept), nil
 }
 
 // frontOf reads a gate, the runs that hold places there until it knows as many as a record names, and the front of its line.
@@ -70,7 +77,7 @@ func (d *Dispatcher) frontOf(ctx context.Context, at gate.ID) (*front, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &front{round: step.round}
+	f := &front{letting: step}
 	for i, p := range places {
 		if p.Named(standing[i]) {
 			f.waiting = append(f.waiting, p)

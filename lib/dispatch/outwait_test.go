@@ -205,6 +205,32 @@ func TestG4_TheTimeInLineGoesOnWhileAGateIsClosed(t *testing.T) {
 	}
 	s.checks(s.made["b1"])
 	s.are("b1 skipped, a2 skipped", "b1", "a2")
+	if r := s.stands(s.made["b1"]); !strings.HasSuffix(r.Reason, ", the gate was closed, and its job paused") {
+		t.Errorf("of a paused job: %s", r.Reason)
+	}
+}
+
+// Whoever is held by the pause of its job says so. Where there was room, nobody was in its way.
+func TestG4_WhoIsHeldByAPauseNamesThat(t *testing.T) {
+	for _, room := range []bool{false, true} {
+		s := newSeveral(t)
+		s.passes("a", job.Overlap{}, nil, use(1))
+		s.passes("b", job.Overlap{}, nil, use(1))
+		s.says(forAtMost(1, time.Minute))
+		s.comes("a", 0)
+		s.comes("b", 1)
+		want := []string{s.made["a0"].ID.String()}
+		s.passes("b", job.Overlap{}, func(j *job.Job) { j.Def.Paused = true }, use(1))
+		if room {
+			s.says(func(n *gate.Named) { n.Def.Limit = 2 })
+			want = nil
+		}
+		s.pass(2*time.Minute, 2*time.Minute)
+		s.checks(s.made["b1"])
+		if r := s.stands(s.made["b1"]); r.Why.Code != run.WhyMaxWait || fmt.Sprint(r.Why.InTheWay) != fmt.Sprint(want) || !strings.HasSuffix(r.Reason, ", and its job was paused") {
+			t.Errorf("with room %v for %+v: %s", room, r.Why, r.Reason)
+		}
+	}
 }
 
 // Whoever was opened by hand waits for as long as it takes, and so does whoever somebody has released.

@@ -22,12 +22,18 @@ func (r Run) Outwaited(now int64) bool {
 	return r.Waits() && until != 0 && now > until && (r.StartBy == 0 || until < r.StartBy) && (r.EndBy == 0 || until < r.EndBy)
 }
 
-// Outwait ends a run that has Outwaited its time in line. why names the gate, and who was in the way; closed says that the gate was, so that nobody could be let in.
-func (r Run) Outwait(why Why, closed bool, now int64, retention time.Duration) Run {
+// Outwait ends a run that has Outwaited its time in line. why names the gate, and who was in the way; closed says that the gate was, so that nobody could be let in, and paused that the
+// run's job was, so that the run could not.
+func (r Run) Outwait(why Why, closed, paused bool, now int64, retention time.Duration) Run {
 	most := time.Duration(r.Wait.Until-r.Wait.Since) * time.Millisecond
 	reason := "it had waited in line since " + time.UnixMilli(r.Wait.Since).UTC().Format(time.RFC3339) + ", for longer than " + schedule.Duration(most).String()
-	if closed {
+	switch {
+	case closed && paused:
+		reason += ", the gate was closed, and its job paused"
+	case closed:
 		reason += ", and the gate was closed"
+	case paused:
+		reason += ", and its job was paused"
 	}
 	r.Why = why
 	r.Why.Since = r.Wait.Since

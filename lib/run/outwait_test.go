@@ -36,13 +36,19 @@ func TestG4_Outwaited(t *testing.T) {
 		}
 	}
 	why := run.Why{Code: run.WhyMaxWait, Gate: "stripe", InTheWay: []string{"other~0mi4lf3k0"}}
-	ended := waits.Outwait(why, false, later, time.Hour)
+	ended := waits.Outwait(why, false, false, later, time.Hour)
 	if ended.State != run.Skipped || ended.Missed() || ended.Why.Since != due+1000 || ended.Why.Code != run.WhyMaxWait || !ended.Wait.IsZero() ||
 		ended.Reason != "it had waited in line since 2023-11-14T22:13:21Z, for longer than 59s" {
 		t.Errorf("ended as %+v", ended)
 	}
-	if shut := waits.Outwait(why, true, later, time.Hour); shut.Reason != ended.Reason+", and the gate was closed" {
-		t.Errorf("at a closed gate: %s", shut.Reason)
+	for says, row := range map[string]struct{ closed, paused bool }{
+		", and the gate was closed":                 {true, false},
+		", and its job was paused":                  {false, true},
+		", the gate was closed, and its job paused": {true, true},
+	} {
+		if got := waits.Outwait(why, row.closed, row.paused, later, time.Hour); got.Reason != ended.Reason+says {
+			t.Errorf("%+v: %s", row, got.Reason)
+		}
 	}
 	for _, stored := range []run.Run{waits, ended} {
 		if back := readBack(t, stored); back.Wait != stored.Wait || back.Why.Since != stored.Why.Since {

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/gate"
@@ -63,7 +64,7 @@ func keyIn(order gate.Order, r *run.Run) int64 {
 }
 
 // outwaited: who is skipped since it has waited for too long had joined the line of the gate that it names, and its time there is over. It says since when it waited, and
-// names others that waited there or were in progress; one at least, where one was all along and the gate was open (G4).
+// names others that waited there or were in progress; one at least, where one was all along, and neither was the gate closed nor its job paused (G4).
 func (j *Judge) outwaited(at time.Time, rs *runState, b *run.Run) {
 	a := &rs.run
 	of, until := gate.Of(*b), b.Wait.Until
@@ -86,7 +87,11 @@ func (j *Judge) outwaited(at time.Time, rs *runState, b *run.Run) {
 		}
 	}
 	closed := slices.ContainsFunc(j.gateNamed(a.Tenant, of.Name).spans, func(p *namedSpan) bool { return (p.Closed != nil || p.none()) && p.until >= until-settling })
-	if len(a.Why.InTheWay) > 0 || closed {
+	paused := strings.HasSuffix(a.Reason, " paused")
+	if paused && !rs.job.pausedSince(rs.past[0].since) {
+		j.violate("G4", "run %s of %s is skipped at gate %s since its job was paused, which it was not", a.ID, a.Tenant, a.Why.Gate)
+	}
+	if len(a.Why.InTheWay) > 0 || closed || paused {
 		return
 	}
 	for other := range j.gateNamed(a.Tenant, of.Name).value(of.Key).came {
