@@ -286,5 +286,8 @@ func (s *Service) Release(ctx context.Context, tenant string, id run.ID, by, rea
 	if errors.Is(err, dispatch.ErrNotWaiting) {
 		return run.Run{}, refuse(CodeNotWaiting, "run %s is %s, and does not wait at a gate", id, s.Shown(ctx, r))
 	}
+	if errors.Is(err, dispatch.ErrOutwaited) {
+		return run.Run{}, refuse(CodeNotWaiting, "run %s has waited at gate %s for as long as it may, until %s: it is skipped at its next check, and may be retried then", id, r.Wait.Gate, time.UnixMilli(r.Wait.Until).UTC().Format(time.RFC3339))
+	}
 	return r, err
 }

@@ -118,8 +118,12 @@ func (d *Dispatcher) changeGate(ctx context.Context, at gate.ID, change func() e
 // ErrNotWaiting says of a run that it waits in no line.
 var ErrNotWaiting = errors.New("the run waits at no gate")
 
+// ErrOutwaited says of a run that it has waited in line for as long as it may: its check ends it.
+var ErrOutwaited = errors.New("the run has waited in line for as long as it may")
+
 // Release has a run that waits in line go to the front, before all but others that were released, and gives it as it stands then: it may be let in by now. It is
-// let in when there is room, as any. The run records by whom, and for what reason: of one that stands there already, what was said first. ErrNotWaiting says that it waits in no line.
+// let in when there is room, as any. The run records by whom, and for what reason: of one that stands there already, what was said first. ErrNotWaiting says that it waits in no line, and
+// ErrOutwaited that nobody is to let it in any more.
 //
 // Durable with the write: its place at the front, and that it was released. A crash behind it leaves letting it in to whoever makes room, or to its check.
 func (d *Dispatcher) Release(ctx context.Context, r run.Run, by, reason string) (run.Run, error) {
@@ -139,6 +143,9 @@ func (d *Dispatcher) Release(ctx context.Context, r run.Run, by, reason string) 
 		now, err := d.Clock()
 		if err != nil {
 			return err
+		}
+		if r.Outwaited(now) {
+			return ErrOutwaited
 		}
 		round, err := d.readGate(at)
 		if err != nil {

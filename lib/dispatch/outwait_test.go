@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -248,6 +249,23 @@ func TestG4_WhoWasOpenedByHandWaitsForAsLongAsItTakes(t *testing.T) {
 	s.pass(time.Hour, time.Hour)
 	s.checks(s.made["a1"], s.made["a2"])
 	s.are("a1 waiting, a2 waiting", "a1", "a2")
+}
+
+// Whoever has waited for too long is not released any more: so no release lets it in.
+func TestG4_WhoHasWaitedTooLongIsNotReleased(t *testing.T) {
+	s := newSeveral(t)
+	s.passes("a", job.Overlap{}, nil, use(1))
+	s.says(forAtMost(1, time.Minute))
+	s.comes("a", 0)
+	s.comes("a", 1)
+	s.pass(2*time.Minute, 2*time.Minute)
+	if r, err := s.Release(t.Context(), s.run("a", 1, nil), "", ""); !errors.Is(err, dispatch.ErrOutwaited) {
+		t.Errorf("released as %+v, %v", r, err)
+	}
+	s.over("a", 0)
+	s.are("a1 waiting", "a1")
+	s.checks(s.made["a1"])
+	s.are("a1 skipped", "a1")
 }
 
 // Many whose time is over at once end by few writes of the gate, each with somebody in its way.
