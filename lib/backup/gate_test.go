@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,8 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
 // Who was in progress when a backup was taken has ended in a copy, and is in nobody's way. Where the copy goes on with it, it keeps its place.
@@ -112,6 +115,56 @@ func TestALineInACopy(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A copy that goes on soon ends who waits in line and is too late, also where that was so before the restore.
+func TestWhoIsTooLateInACopy(t *testing.T) {
+	const most = schedule.Duration(20 * time.Minute)
+	for code, change := range map[string]func(*gate.Definition, *job.Definition){
+		run.WhyMaxWait:  func(g *gate.Definition, _ *job.Definition) { g.MaxWait = most },
+		run.WhyExpired:  func(_ *gate.Definition, d *job.Definition) { d.ExpiresAfter = most },
+		run.WhyDeadline: func(_ *gate.Definition, d *job.Definition) { d.Deadline = most },
+	} {
+		for _, later := range []time.Duration{17 * time.Minute, 32 * time.Minute} { // its regular checks come 31 and 46 minutes on
+			t.Run(fmt.Sprint(code, " ", later), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					l := live(t, emptyTarget(t), "original")
+					def := gate.Definition{Limit: 1}
+					l.put("slow", 0, func(d *job.Definition) { change(&def, d) })
+					if _, _, err := l.Control.PutGate(t.Context(), "default", "stripe", def, control.GateMatch{}); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := l.Control.CloseGate(t.Context(), "default", "stripe", "", "", control.Match{}); err != nil {
+						t.Fatal(err)
+					}
+					l.put("slow", 0, func(d *job.Definition) {
+						change(&def, d)
+						d.Gates = []job.GateUse{{Gate: "stripe", Units: 1}}
+					})
+					id := l.trigger("slow", 0)
+					time.Sleep(5 * time.Second)
+					if r := l.get(id); !r.Waits() {
+						t.Fatalf("it is %s", r.Stage())
+					}
+					var out bytes.Buffer
+					if _, _, err := backup.Write(t.Context(), &out, backup.Source{Store: l.on.Store, Blobs: l.on.Blobs, Now: time.Now}, nil); err != nil {
+						t.Fatal(err)
+					}
+					l.stop()
+					time.Sleep(later)
+					copied, _ := past{text: out.Bytes()}.restore(t, backup.Options{Resume: true})
+					check := timer.NewCheck("default", id, max(id.Nominal+time.Duration(most).Milliseconds(), time.Now().Add(time.Minute).UnixMilli()))
+					if checks, err := copied.on.Store.Get(t.Context(), check.Key()); err != nil || !checks[0].Exists() {
+						t.Errorf("no check of it lies there, and it is left to a sweep: %v", err)
+					}
+					time.Sleep(5 * time.Minute)
+					if r := copied.get(id); !r.State.Ended() || r.Why.Code != code {
+						t.Errorf("it is %s, %+v", r.Stage(), r.Why)
+					}
+				})
+			})
+		}
 	}
 }
 

@@ -273,8 +273,14 @@ func (c *copier) watched(item store.Item, r run.Run) ([]store.Item, error) {
 	case r.Heads(): // its time may be over before the regular check
 		wake = timer.NewCheck(r.Tenant, r.ID, c.now+soon)
 	}
-	if r.EndBy != 0 && r.EndBy < wake.Wake {
-		wake = timer.NewCheck(r.Tenant, r.ID, max(r.EndBy, c.now+soon))
+	ends := []int64{r.EndBy}
+	if r.State == run.Queued {
+		ends = append(ends, r.StartBy, r.Wait.Until)
+	}
+	for _, end := range ends {
+		if end != 0 && end < wake.Wake {
+			wake = timer.NewCheck(r.Tenant, r.ID, max(end, c.now+soon))
+		}
 	}
 	op, err := wake.Put(c.NewID())
 	return []store.Item{item, itemOf(1, op)}, err
