@@ -43,7 +43,7 @@ status=0
 (cd "$work" && "$root/.ci/venv/bin/st" --config-file "$root/tests/api/schemathesis.toml" run "$address/openapi.json" \
 	--header "Authorization: Bearer $token" \
 	--checks all --mode all --phases examples,coverage,fuzzing,stateful \
-	--seed "${SEED:-1}" --max-examples "${EXAMPLES:-60}" --workers 1 --request-timeout 20 --no-color) >"$work/report" 2>&1 || status=$?
+	--seed "${SEED:-1}" --max-examples "${EXAMPLES:-60}" --workers 1 --request-timeout 300 --no-color) >"$work/report" 2>&1 || status=$?
 
 cases=$(sed -n 's/^ *\([0-9]* generated, .*\)/\1/p' "$work/report")
 if [ "$status" -ne 0 ]; then
