@@ -6,7 +6,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
-// What a run is asked that may wait in the line of a gate for so long and no longer.
+// A gate may bound how long a run waits in its line, by max_wait. Here is until when a run may wait there, whether that is over, and how the run ends then.
 
 // WaitingUntil bounds how long a run that joins a line may wait there, Unix ms. Whoever was opened by hand, or has had an attempt, is skipped by no gate.
 func (r Run) WaitingUntil(until int64) Run {
