@@ -69,7 +69,7 @@ func (b *Belfry) Unschedule(ctx context.Context, name string) error {
 // SetGate makes a gate, or changes its limit, 1 to 1000: handlers with [Gates] share it, those of other jobs and programs too. It is to stand before
 // the first of them is scheduled or enqueued.
 //
-// The gate is stored. The same call at the next start of the program changes nothing, and what else an operator has said of it stays, its closure too, but for what options say.
+// The gate is stored. The same call at the next start of the program changes nothing. What an operator has said of the gate beside its limit stays, unless an option says otherwise. A gate that is closed stays closed.
 func (b *Belfry) SetGate(ctx context.Context, name string, limit int, options ...GateOption) error {
 	err := overEdits(func() error {
 		def, only, err := b.engine.gate(ctx, name)
