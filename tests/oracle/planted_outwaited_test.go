@@ -86,6 +86,9 @@ var ofWaitingTooLong = map[string]row{
 	"says otherwise since when":          {saysOfItsWait(func(y *run.Why) { y.Since++ }), "G4: run .* is skipped since it has waited at gate stripe since .*, where it did not"},
 	"names nobody":                       {saysOfItsWait(func(y *run.Why) { y.InTheWay = nil }), "G4: run .* is skipped at gate stripe and names nobody, and run .* was in its way"},
 	"names one that was never there":     {saysOfItsWait(func(y *run.Why) { y.InTheWay = []string{"one~0000000rs"} }), "G4: run .* is skipped at gate stripe, and run .* in its way was never there"},
+	"says that its job was paused": {func(p *plot) {
+		p.spoil(p.outwaited(), func(r *run.Run) { r.Reason += ", and its job was paused" })
+	}, "G4: run .* is skipped at gate stripe since its job was paused, which it was not"},
 	"waits on": {func(p *plot) {
 		end := p.outwaited()
 		late, _ := p.of(p.life[end])
