@@ -36,14 +36,8 @@ for this run. The table at the end compares all faults and guards.`,
 		Args:        cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			made, err := simulate.DemonstrateOnce(cmd.Context(), q)
-			if wrong := invalid.All(err); len(wrong) > 0 {
-				for _, e := range wrong {
-					e.Field = "--" + e.Field
-				}
-				return asUsage(err)
-			}
 			if err != nil {
-				return err
+				return ofFlags(err, flagOf)
 			}
 			if c.structured() {
 				return c.print(made)

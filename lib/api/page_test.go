@@ -47,7 +47,7 @@ var whole = map[string]string{
 	"plan-capacity.prices":           "always the same 20",
 	"plan-capacity.quotas_to_raise":  "at most 5",
 	"plan-order.by_priority":         "three priorities",
-	"plan-once.compare":              "each of two guarantees, eight faults and four guards",
+	"plan-once.compare":              "each of two guarantees, nine faults and four guards",
 	"plan-once.events":               "what happens to one run of two attempts",
 	"plan-order.events":              "at most four of each of 1000 messages",
 	"list-messages.items":            "at most 100 of each of three priorities and three states, in a few words",

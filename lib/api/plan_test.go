@@ -186,7 +186,6 @@ func jsonEqual(t *testing.T, a, b []byte) bool {
 	return reflect.DeepEqual(parsed(t, string(a)), parsed(t, string(b)))
 }
 
-// held is a planner that is busy until it is let go.
 // TestARunThatGoesWrongIsPlayed: the answer is that of the demonstration for the same question, in the form that the command line prints.
 func TestARunThatGoesWrongIsPlayed(t *testing.T) {
 	s := start(t, 0, planned)
@@ -217,6 +216,7 @@ func TestARunThatGoesWrongIsPlayed(t *testing.T) {
 	}
 }
 
+// held is a planner that is busy until it is let go.
 type held struct{ began, end chan struct{} }
 
 func (h held) Retry(context.Context, wire.RetryQuestion) (wire.RetryPlan, error) {

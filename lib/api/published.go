@@ -57,7 +57,7 @@ var enums = map[string]string{
 	"none,message_twice,dies_before,dies_after,answer_lost,write_lost,zombie,zombie_first,clocks_jump": "OnceFault",
 	"none,key,fence,both":                            "OnceGuard",
 	"scheduler,store,queue,worker_1,worker_2,target": "OncePlace",
-	"queued,running,retrying,succeeded,failed,cancelled,dead,unknown,renewed,written_again,message_sent,message_taken,message_hidden,message_deleted,called,effect,repeated,stale,answered,answer_lost,write_lost,refused,worker_died,worker_froze,worker_woke,clock_set": "OnceEventKind",
+	"queued,running,retrying,succeeded,failed,cancelled,dead,unknown,renewed,written_again,message_sent,message_taken,message_hidden,message_deleted,called,effect,repeated,stale,answered,answer_lost,write_lost,refused,worker_died,worker_froze,worker_woke,clock_set,timer_set": "OnceEventKind",
 	"delayed,ready,taken": "MessageState",
 	"ok":                  "Alive",
 }

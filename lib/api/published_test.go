@@ -104,6 +104,11 @@ func TestEveryShapeThatGeneratorsMakeATypeOfHasAName(t *testing.T) {
 	for name, s := range d.Components.Schemas {
 		within(name, s, true)
 	}
+	for list, name := range enums {
+		if s := d.Components.Schemas[name]; s == nil || fmt.Sprint(s.Enum) != fmt.Sprint(strings.Split(list, ",")) {
+			t.Errorf("no schema of the API is %s, of %s", name, list)
+		}
+	}
 	for list, places := range words {
 		if len(places) > 1 {
 			t.Errorf("%s stands in %v: give it a name in enums", list, places)

@@ -25,7 +25,7 @@ const (
 	CodeKeyReused   Code = "idempotency_key_reused" // for another request: see Key
 	CodeRunEnded    Code = "run_ended"              // there is nothing to cancel
 	CodeRunNotEnded Code = "run_not_ended"          // there is nothing to retry
-	CodeNotBlocking Code = "run_not_blocking"       // the line does not stand still behind that run, or not behind that end of it: see Opening
+	CodeNotBlocking Code = "run_not_blocking"       // the line does not stand still behind that run, or that end of it, or behind any run: see Belfry.OpenLine
 	CodeBusy        Code = "busy"                   // nothing was done: try again after Error.RetryAfter
 	CodeInUse       Code = "in_use"                 // another process has the folder
 	CodeClosed      Code = "closed"                 // after Stop

@@ -163,10 +163,11 @@ type Opening struct {
 }
 
 // OpenLine lets the line of a job with [StrictOverlap] go on that stands still behind a run which ended as [Failed], [Dead] or [Unknown]: whoever is next starts. The run stays as it is;
-// [Belfry.Retry] runs it again instead. Where no line stands still, it changes nothing.
+// [Belfry.Retry] runs it again instead. Without Run it changes nothing where no line stands still.
 //
-// With Run, the line is opened behind that run alone; with Ended, behind that end alone. Else the error has [CodeNotBlocking], and names what it stands still behind. With both it is safe to
-// ask again after an error, as [CodeUnreachable]: that lets nobody go whose end was not seen.
+// With Run, the line is opened behind that run alone; with Ended, behind that end alone. The error has [CodeNotBlocking] where the line stands still behind another run or a later end, which
+// it names, where that run or its retry is in progress, or where no line stands still behind any run. With both it is safe to ask again after an error, as [CodeUnreachable]: that lets
+// nobody go whose end was not seen, and an opening that has been done already is answered as the first time.
 func (b *Belfry) OpenLine(ctx context.Context, job string, o Opening) error {
 	return refused(b.engine.openLine(ctx, job, o))
 }

@@ -50,9 +50,9 @@ type Opening struct {
 	Reason string
 }
 
-// OpenLine lets the line of a job's own gate go on that stands still behind a run which ended badly: whoever is next is let in. by and the reason are kept with the gate. Where no line
-// stands still, it changes nothing; a job that has, or had, a line for each value wants to hear of which. One that names a run does so only where it is that one, and
-// with an end only where it has not ended anew since; a repeated one is answered as the first. match is as of Pause, and holds of "*" alone.
+// OpenLine lets the line of a job's own gate go on that stands still behind a run which ended badly: whoever is next is let in. by and the reason are kept with the gate. Without a run it changes nothing where
+// no line stands still; a job that has, or had, a line for each value wants to hear of which. One that names a run does so only where the line stands still
+// behind that run, and with an end only where it has not ended anew since; else it is refused, but for one that has been done already, which is answered as the first time. match is as of Pause, and holds of "*" alone.
 func (s *Service) OpenLine(ctx context.Context, tenant, name, by string, o Opening, match Match) (Gate, error) {
 	if err := gateReason(o.Reason); err != nil {
 		return Gate{}, err

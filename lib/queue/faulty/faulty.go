@@ -1,4 +1,4 @@
-// Package faulty puts what goes wrong with queues between a test and a queue: messages lost, doubled, delayed and refused,
+// Package faulty puts what goes wrong with queues between a test, or a demonstration, and a queue: messages lost, doubled, delayed and refused,
 // answers lost. What it does to each message, hooks say; without hooks it does nothing.
 package faulty
 

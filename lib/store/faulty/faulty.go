@@ -1,4 +1,4 @@
-// Package faulty wraps a store for tests: a hook sees every call before it is done and says what goes wrong with it, and
+// Package faulty wraps a store for tests and demonstrations: a hook sees every call before it is done and says what goes wrong with it, and
 // every call is counted. What it can do to a call is what a real store does: refuse it, do it and lose the answer, do it
 // later than it was answered, be slow.
 //
