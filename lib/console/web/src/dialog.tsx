@@ -21,8 +21,19 @@ export function open(node: VNode): void {
   shown.value = { node, from: path.peek(), key: ++count }
 }
 
-export function close(): void {
+function close(): void {
   shown.value = undefined
+}
+
+/**
+ * useEnd gives what closes the dialog that calls it, and no later one. A browser tells a frame later that a dialog was closed, when the next one may
+ * be open.
+ */
+export function useEnd(): () => void {
+  const own = useRef(shown.peek())
+  return () => {
+    if (shown.peek() === own.current) close()
+  }
 }
 
 /** Dialogs has the dialog that is open, if there is one. */
@@ -64,11 +75,7 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>()
   const there = useRef(true)
-  const own = useRef(shown.peek())
-  // A browser tells that a dialog was closed when the next one may be open.
-  const end = () => {
-    if (shown.peek() === own.current) close()
-  }
+  const end = useEnd()
   const able = ready && !missing
   const asking = useRef(false) // set at once, as what is drawn is not
   const id = useId()

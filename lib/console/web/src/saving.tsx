@@ -2,7 +2,7 @@
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { carry, outcome } from './acts'
 import { Refusal, type Change } from './api'
-import { close, Failed, tell } from './dialog'
+import { Failed, tell, useEnd } from './dialog'
 import { Diff } from './diff'
 import { forget, look, yamls, type Draft, type Stored } from './draft'
 import { byKey } from './key'
@@ -31,6 +31,7 @@ interface Saves {
 
 export function Save({ draft, over = false, conflict }: Saves) {
   const dialog = useRef<HTMLDialogElement>(null)
+  const end = useEnd()
   const id = useId()
   const name = draft.name.peek()
   const base = draft.base.peek()
@@ -58,7 +59,7 @@ export function Save({ draft, over = false, conflict }: Saves) {
   const saved = () => {
     forget(draft)
     draft.rest()
-    close()
+    end()
     tell(
       <>
         The job {name} is {base ? 'saved' : 'created'}.
@@ -68,7 +69,7 @@ export function Save({ draft, over = false, conflict }: Saves) {
   }
   const submit = async () => {
     if (asking.current || !texts) return
-    if (!draft.ours()) return close() // another token has signed in meanwhile, in another tab
+    if (!draft.ours()) return end() // another token has signed in meanwhile, in another tab
     asking.current = true
     setBusy(true)
     setError(undefined)
@@ -79,7 +80,7 @@ export function Save({ draft, over = false, conflict }: Saves) {
     } catch (failed) {
       if (failed instanceof Refusal && failed.problem.status === 412) {
         const theirs = await look(name).catch(() => undefined)
-        close()
+        end()
         conflict(theirs)
       } else setError(failed)
     }
@@ -96,7 +97,7 @@ export function Save({ draft, over = false, conflict }: Saves) {
         setError(undefined)
         return setSeen('It was not done: ' + (base ? 'the job is as it was.' : 'there is no such job.'))
       }
-      close()
+      end()
       conflict(stands)
     } catch {
       setSeen('It cannot be seen now. Look again later.')
@@ -104,7 +105,7 @@ export function Save({ draft, over = false, conflict }: Saves) {
   }
   const maybe = error !== undefined && outcome(error).maybe
   return (
-    <dialog ref={dialog} class="act wide" aria-labelledby={id + 't'} onClose={close}>
+    <dialog ref={dialog} class="act wide" aria-labelledby={id + 't'} onClose={end}>
       <form
         onSubmit={(event) => {
           event.preventDefault()

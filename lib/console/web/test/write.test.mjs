@@ -349,6 +349,13 @@ test('leaving asks while something is not saved, by links, keys and the way back
   await v.dialog.getByText('Leave without saving?').waitFor()
   await assert.rejects(v.page.goto(server.console + '/runs'), /ERR_ABORTED/) // the browser asked, and was told to stay
   assert.match(v.errors.pop(), /a dialog/)
+  // A browser tells of the end of a dialog a frame later. Whoever stays, and leaves in the same frame, is asked anew, and that question stays.
+  await v.page.evaluate(() => {
+    document.querySelector('dialog .no').click()
+    for (const link of document.querySelectorAll('a')) if (link.textContent === 'Runs') return link.click()
+  })
+  await v.page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))))
+  await v.dialog.getByText('Leave without saving?').waitFor()
   await v.dialog.getByRole('button', { name: 'Stay here' }).click()
   assert.equal(await v.field('Description').inputValue(), 'not saved')
   await v.page.goBack()

@@ -2,7 +2,7 @@
 import '../app'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { lacks } from '../acts'
-import { close, open } from '../dialog'
+import { open, useEnd } from '../dialog'
 import { draftOf, Draft, forget, keep, look, mayTry, type Stored } from '../draft'
 import { FireList, said } from '../firelist'
 import { JobForm } from '../jobform'
@@ -208,6 +208,7 @@ function useHeld(draft: Draft, dirty: boolean): void {
 /** Leave asks whether what is written may go. */
 function Leave({ on }: { on: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null)
+  const end = useEnd()
   useLayoutEffect(() => {
     const before = document.activeElement
     dialog.current?.showModal()
@@ -216,7 +217,7 @@ function Leave({ on }: { on: () => void }) {
     }
   }, [])
   return (
-    <dialog ref={dialog} class="act" aria-labelledby="leave" onClose={close}>
+    <dialog ref={dialog} class="act" aria-labelledby="leave" onClose={end}>
       <h2 id="leave">Leave without saving?</h2>
       <p class="says">What you have written is not saved. If you leave, it is gone.</p>
       <p class="buttons">
@@ -224,7 +225,7 @@ function Leave({ on }: { on: () => void }) {
           type="button"
           class="main grave"
           onClick={() => {
-            close()
+            end()
             on()
           }}
         >
