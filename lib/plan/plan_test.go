@@ -665,8 +665,11 @@ func TestEveryGoodLoadHasAPlanInJSON(t *testing.T) {
 		}
 		return math.Pow(10, -13+26*chance.Float64())
 	}
-	good := 0
-	for range 20_000 {
+	good, drawn := 0, 20_000
+	if testing.Short() {
+		drawn = 2_000
+	}
+	for range drawn {
 		l := load()
 		l.Schedules = int(pick(0, 1, 1e9))
 		l.Rate = pick(1.0/(30*86400), 1, 1e7)
@@ -689,8 +692,8 @@ func TestEveryGoodLoadHasAPlanInJSON(t *testing.T) {
 			good++
 		}
 	}
-	if good < 500 {
-		t.Errorf("only %d of the loads are good", good)
+	if good < drawn/40 {
+		t.Errorf("only %d of %d loads are good", good, drawn)
 	}
 }
 

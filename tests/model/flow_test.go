@@ -90,11 +90,11 @@ var (
 
 func TestW1_W2_W3_W4_W5_W13_TheModelOfAWorkflowKeepsThePromises(t *testing.T) {
 	needsSpin(t)
-	all := map[string][]string{"Diamond": flowDiamond, "Crash": flowCrash, "Cancel": flowCancel, "All": flowAll, "Once": flowOnce, "Late": flowLate, "Short": flowShort,
+	all := map[string][]string{"Diamond": flowDiamond, "Cancel": flowCancel, "All": flowAll, "Once": flowOnce, "Late": flowLate, "Short": flowShort,
 		"Caught": flowCaught, "Both": flowBoth, "Handler": flowHandler, "Halts": flowHalts, "Asked": flowAsked}
 	if !testing.Short() {
 		all["Join"], all["Cut"], all["Broad"], all["Stopped"], all["Checked"], all["Twice"], all["Hidden"] = flowJoin, flowCut, flowBroad, flowStopped, flowChecked, flowTwice, flowHidden
-		all["Under"], all["Leads"], all["Falls"] = flowUnder, flowLeads, flowFalls
+		all["Crash"], all["Under"], all["Leads"], all["Falls"] = flowCrash, flowUnder, flowLeads, flowFalls
 	}
 	for name, bounds := range all {
 		t.Run(name, func(t *testing.T) {

@@ -224,13 +224,13 @@ func TestW1_W3_W4_W5_TheTimeOfAScopeWhoseFollowersDie(t *testing.T) {
 		}
 	}
 	for n, more := 1, true; more; n++ {
-		f := stopping(t, `"timeout": "2d",`, "timeout", `"c": {"wait": {"for": "20d"}}, "d": {"needs": ["c"], "rule": "all_done", "handler": {"name": "act"}}`)
+		f := stopping(t, `"timeout": "26h",`, "timeout", `"c": {"wait": {"for": "20d"}}, "d": {"needs": ["c"], "rule": "all_done", "handler": {"name": "act"}}`)
 		f.work()
 		f.advance(40*time.Minute, 10*time.Second, "calm") // it is quiet
 		if checks := f.checks(); len(checks) != 1 || checks[0] < f.now()+(20*time.Hour).Milliseconds() {
 			t.Fatalf("checks lie at %v, want one tomorrow", checks)
 		}
-		f.advance(48*time.Hour-41*time.Minute, time.Minute, "calm")
+		f.advance(26*time.Hour-41*time.Minute, time.Minute, "calm")
 		over := f.rows()["s"].NextAt
 		f.elapsed += time.Duration(over-f.now()+3000) * time.Millisecond
 		more = f.dies(n, (*host).tick)
