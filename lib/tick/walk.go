@@ -24,6 +24,8 @@ type walk struct {
 	moved  func(i int, position string) // told behind which sort keys all of a bucket was handled; nil: nobody
 	long   chan struct{}                // has room for those who read a bucket of more than a page; nil: all may
 	handle handler
+
+	beginning sync.Mutex // of a page: held while that is decided and counted
 }
 
 // handler does with a page what its pass is for.
@@ -78,7 +80,7 @@ const PageSize = 256
 func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
 	first, _ := p.Dispatch.Layout.BucketsOf(p.shard.Number)
 	r := store.Range{Partition: timer.Partition(w.minute, first+i), From: max(w.from[i], w.begin), To: w.to, Limit: PageSize}
-	for w.enough == nil || !w.enough() {
+	for p.begin(w) {
 		items, err := p.store.Query(ctx, r)
 		if err != nil {
 			return fmt.Errorf("bucket %s: %w", r.Partition, err)
@@ -90,7 +92,7 @@ func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
 		if err != nil {
 			return err
 		}
-		p.used.Add(1 + int64(max(len(items.Items), len(pg.fires)+len(pg.requests)+len(pg.checks))))
+		p.used.Add(int64(max(len(items.Items), len(pg.fires)+len(pg.requests)+len(pg.checks))))
 		pg.bucket, pg.last = first+i, items.Cursor == ""
 		pg.only = pg.last && r.Cursor == "" && w.from[i] <= w.begin
 		position := w.to
@@ -119,6 +121,18 @@ func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
 		r.Cursor = items.Cursor
 	}
 	return nil
+}
+
+// begin counts a page that is to be read, unless it is enough. Both are one step, so that no two readers take the last page that a pass
+// has left, and how many buckets it comes to does not depend on which of them is faster.
+func (p *pass) begin(w *walk) bool {
+	w.beginning.Lock()
+	defer w.beginning.Unlock()
+	if w.enough != nil && w.enough() {
+		return false
+	}
+	p.used.Add(1)
+	return true
 }
 
 // together reads on while the page ends among callbacks that are to be told of together.
