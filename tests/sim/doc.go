@@ -21,8 +21,11 @@
 // numbers: on one processor these are in the order in which one parent began them. So a process of the simulation has one processor
 // (GOMAXPROCS 1), and uses more by more processes.
 //
-// Product code keeps to two rules for this: no mutex is held over a request, since who waits for one never stands still; and the order
-// of requests follows from what was read, not from the order of a map.
+// Product code keeps to three rules for this: no mutex is held over a request, since who waits for one never stands still; the order
+// of requests follows from what was read, not from the order of a map; and what goroutines do to each other that are awake at one instant,
+// by a counter or a list that they share, comes to the same whoever is first. They are awake together where one has just begun several, and
+// where they look into buckets that pass at once. On a machine with nothing else to do they run in an order that is nearly always the same; on a
+// busy one any of them is preempted anywhere. Config.Yields makes an order of that kind at any time.
 //
 // What happens too often to be a step: a tick looks into 64 buckets of each minute, most of which nobody ever wrote to. Such a look
 // sees nobody's state, and passes at once, but for some seeds that grant a part of them. A receiver waits in the simulator until there
@@ -49,5 +52,5 @@
 // # Replay
 //
 // A hash goes over every step, its instant, its outcome, and every version and value that the store changed to. TestTwice runs seeds
-// twice and shows where two traces part. `make sim SEED=7` prints each step of a world, and what it changed.
+// twice, with Yields the second time, and shows where two traces part. `make sim SEED=7` prints each step of a world, and what it changed.
 package sim

@@ -153,6 +153,7 @@ func (p pool) Receive(ctx context.Context, most int, wait, visibility time.Durat
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		s.yield()
 		due := l.due()
 		if due == 0 {
 			c := &pending{}
@@ -240,6 +241,7 @@ func (p pool) Depth(ctx context.Context) (map[queue.Priority]queue.Depth, error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	p.host.sched.yield()
 	return p.line.local.Depth(ctx)
 }
 

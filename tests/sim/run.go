@@ -29,6 +29,9 @@ type Config struct {
 	Most  uint64
 	Until time.Duration // the same after so much simulated time
 
+	// Yields has goroutines that are awake at one instant let others go first now and then. It costs time, and changes no step.
+	Yields bool
+
 	// Stop is asked now and then whether the world is to end at once, by whoever looks at a clock outside of it. nil: never.
 	Stop func() bool
 
@@ -75,7 +78,7 @@ func Run(t *testing.T, cfg Config) Result {
 func play(t *testing.T, cfg Config) (result Result, heard *linear.Recorder) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, cfg)
-		w.sched.onStep = w.stepped(cfg)
+		w.sched.onStep, w.sched.yields.on = w.stepped(cfg), cfg.Yields
 		w.Go("world", w.live)
 		w.sched.run()
 		w.end()

@@ -26,6 +26,7 @@ type scheduler struct {
 	takes   func(medium) time.Duration
 	orderly float64 // how often the oldest goes on instead of anyone
 	stopped bool
+	yields
 
 	mu      sync.Mutex
 	arrived []*op     // since everything last stood still
@@ -118,6 +119,7 @@ func (s *scheduler) ask(ctx context.Context, c *pending, ops ...*op) error {
 	if h := ops[0].host; h != nil && h.crashed {
 		return errCrashed
 	}
+	s.yield()
 	c.turn, c.open = make(chan struct{}, 1), len(ops)
 	s.mu.Lock()
 	for _, o := range ops {
@@ -134,6 +136,7 @@ func (s *scheduler) ask(ctx context.Context, c *pending, ops ...*op) error {
 				c.id = goroutineID()
 				continue
 			}
+			s.yield()
 			return c.err
 		case <-ctx.Done():
 			s.mu.Lock()
@@ -150,6 +153,7 @@ func (s *scheduler) point(ctx context.Context, who, what string) error {
 
 // draw gives the next random number of a host. Goroutines that want one at the same time get theirs in the order of their beginnings.
 func (s *scheduler) draw(h *host) uint64 {
+	s.yield()
 	d := &drawer{host: h}
 	d.turn = make(chan struct{}, 1)
 	s.mu.Lock()
@@ -162,6 +166,7 @@ func (s *scheduler) draw(h *host) uint64 {
 			d.id = goroutineID()
 			continue
 		}
+		s.yield()
 		return d.got
 	}
 }

@@ -82,6 +82,7 @@ func (s shelf) read(ctx context.Context, what string, keys []store.Key) ([]store
 func (s shelf) Query(ctx context.Context, r store.Range) (store.Page, error) {
 	w, h := s.host.World, s.host
 	if w.idle(r) && ctx.Err() == nil {
+		w.sched.yield()
 		return w.store.Query(ctx, r)
 	}
 	var page store.Page
