@@ -60,6 +60,7 @@ type wanting struct {
 	placed bool          // it has passed narrower gates
 	past   bool          // no pause holds it, and one holds the line of its job
 	passes bool          // it goes past a line at a named gate of which nobody is let in, however long that is
+	by     string        // the receipt of the message that brought it: of several of one run the first by that goes first
 	done   chan struct{} // closed when what follows stands
 
 	entrance Entrance
@@ -84,7 +85,7 @@ func (w *wanting) came(to Entrance, err error) {
 // Durable with Skipped: its end. With an error nothing is known; whoever asks again finds what was written.
 func (d *Dispatcher) Enter(ctx context.Context, r run.Run, due int64, def job.Definition) (Entrance, error) {
 	for i, way := range waysOf(r, def) {
-		w := &wanting{at: way.at, run: r, due: due, def: def, own: r.OverlapUnder(&def), units: way.units, placed: i > 0, done: make(chan struct{})}
+		w := &wanting{at: way.at, run: r, due: due, def: def, own: r.OverlapUnder(&def), units: way.units, placed: i > 0, by: messageOf(ctx), done: make(chan struct{})}
 		came, err := d.enterOne(ctx, w)
 		if err == nil && came == Skipped && i > 0 { // the places before are free again
 			err = d.Left(ctx, w.run)
@@ -126,6 +127,19 @@ func waysOf(r run.Run, def job.Definition) []way {
 	}
 	slices.SortFunc(ways, func(a, b way) int { return a.at.Compare(b.at) })
 	return ways
+}
+
+type messageKey struct{}
+
+// ByMessage says which message brought the run that is to Enter. Where this process has two of one run, as a queue may hand out, and both want in at
+// about the same time, the one whose receipt is lower goes first: who was faster decides nothing. Without it they go in as they come.
+func ByMessage(ctx context.Context, receipt string) context.Context {
+	return context.WithValue(ctx, messageKey{}, receipt)
+}
+
+func messageOf(ctx context.Context) string {
+	by, _ := ctx.Value(messageKey{}).(string)
+	return by
 }
 
 func (d *Dispatcher) enterOne(ctx context.Context, w *wanting) (Entrance, error) {
@@ -192,8 +206,11 @@ func (e *entering) take(of gate.ID) (calls []*calling, group []*wanting) {
 	calls, at.calling = slices.Clone(at.calling[:n]), slices.Delete(at.calling, 0, n)
 	var rest []*wanting
 	for _, w := range at.wanting {
-		twice := slices.ContainsFunc(group, func(other *wanting) bool { return other.run.ID == w.run.ID })
-		if twice || len(group) == enterGroup {
+		other := slices.IndexFunc(group, func(other *wanting) bool { return other.run.ID == w.run.ID })
+		if other >= 0 && w.by < group[other].by {
+			group[other], w = w, group[other]
+		}
+		if other >= 0 || len(group) == enterGroup {
 			rest = append(rest, w)
 		} else {
 			group = append(group, w)

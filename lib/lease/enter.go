@@ -35,7 +35,7 @@ func (o *Offer) enter(ctx context.Context) (passed bool, v verdict) {
 		return false, handBack
 	}
 	o.run = keyed
-	entrance, err := o.desk.Dispatch.Enter(ctx, o.run, o.due(), o.edition.Def)
+	entrance, err := o.desk.Dispatch.Enter(dispatch.ByMessage(ctx, o.delivery.message.Receipt), o.run, o.due(), o.edition.Def)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return false, handBack

@@ -13,9 +13,15 @@ type clock struct {
 	skew   atomic.Int64 // ns that the store is ahead, as last learned
 }
 
-func (c *clock) now() time.Time { return c.world.Now().Add(time.Duration(c.offset.Load())) }
+func (c *clock) now() time.Time {
+	c.world.sched.yield()
+	return c.world.Now().Add(time.Duration(c.offset.Load()))
+}
 
-func (c *clock) elapsed() time.Duration { return c.world.sched.elapsed() - c.began }
+func (c *clock) elapsed() time.Duration {
+	c.world.sched.yield()
+	return c.world.sched.elapsed() - c.began
+}
 
 // learn is told at each answer of the store how far its clock is ahead, as lib/store/dynamo finds out: never too far.
 func (h *host) learn() {
