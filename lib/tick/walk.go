@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/record"
@@ -26,6 +25,7 @@ type walk struct {
 	handle handler
 
 	beginning sync.Mutex // of a page: held while that is decided and counted
+	next      int        // the bucket to be taken next
 }
 
 // handler does with a page what its pass is for.
@@ -46,12 +46,9 @@ func (p *pass) walk(ctx context.Context, w *walk) []error {
 	errs := make([]error, len(w.from))
 	w.begin = timer.SortFrom(w.minute * 60_000)
 	// A few goroutines take one bucket after the other: most are empty, and a goroutine for each would cost more than they do.
-	var next atomic.Int64
 	read := func() {
-		for i := int(next.Add(1)) - 1; i < len(w.from); i = int(next.Add(1)) - 1 {
-			if w.from[i] != "" && w.from[i] < w.to {
-				errs[i] = p.bucket(ctx, w, i)
-			}
+		for i, more := p.take(w); more; i, more = p.take(w) {
+			errs[i] = p.bucket(ctx, w, i)
 		}
 	}
 	var readers sync.WaitGroup
@@ -80,7 +77,7 @@ const PageSize = 256
 func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
 	first, _ := p.Dispatch.Layout.BucketsOf(p.shard.Number)
 	r := store.Range{Partition: timer.Partition(w.minute, first+i), From: max(w.from[i], w.begin), To: w.to, Limit: PageSize}
-	for p.begin(w) {
+	for more := true; more; more = p.begin(w) { // take has begun the first page
 		items, err := p.store.Query(ctx, r)
 		if err != nil {
 			return fmt.Errorf("bucket %s: %w", r.Partition, err)
@@ -121,6 +118,21 @@ func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
 		r.Cursor = items.Cursor
 	}
 	return nil
+}
+
+// take begins with the next bucket, and counts its first page: in one step too, so that buckets are begun in their order, and those that are left are the last.
+func (p *pass) take(w *walk) (i int, more bool) {
+	w.beginning.Lock()
+	defer w.beginning.Unlock()
+	for w.next < len(w.from) && (w.from[w.next] == "" || w.from[w.next] >= w.to) {
+		w.next++
+	}
+	if w.next == len(w.from) || w.enough != nil && w.enough() {
+		return 0, false
+	}
+	p.used.Add(1)
+	w.next++
+	return w.next - 1, true
 }
 
 // begin counts a page that is to be read, unless it is enough. Both are one step, so that no two readers take the last page that a pass
