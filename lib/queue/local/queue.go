@@ -126,6 +126,7 @@ func (q *Queue) Send(ctx context.Context, priority queue.Priority, batch ...queu
 	}
 	sent := q.now()
 	now := q.instant(sent)
+	q.ripen(now) // they became ready before these, whether or not anybody looked meanwhile
 	lane := &q.lanes[rank]
 	for i, out := range batch {
 		if lane.held >= q.capacity || lane.bytes+int64(len(out.Body)) > q.bytes {

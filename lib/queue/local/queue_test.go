@@ -119,6 +119,30 @@ func TestADelayedMessageIsReceivedAtItsVeryInstant(t *testing.T) {
 	})
 }
 
+// What became ready goes before what is sent later, whether or not anybody has looked at the queue in between.
+func TestADelayedMessageThatIsReadyGoesBeforeOneThatIsSentLater(t *testing.T) {
+	for _, looks := range []bool{false, true} {
+		now := time.Unix(0, 0)
+		q := local.New(local.Config{Now: func() time.Time { return now }})
+		send(t, q, queue.Normal, queue.Outgoing{Body: []byte("delayed"), Delay: time.Second}, text("taken"))
+		receive(t, q, 1, 0, 2*time.Second)
+		now = now.Add(3 * time.Second)
+		if looks {
+			if _, err := q.Depth(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		send(t, q, queue.Normal, text("sent later"))
+		var got []string
+		for _, m := range take(t, q, time.Minute) {
+			got = append(got, string(m.Body))
+		}
+		if want := []string{"delayed", "taken", "sent later"}; !slices.Equal(got, want) {
+			t.Errorf("looked at before: %v: took %q, want %q", looks, got, want)
+		}
+	}
+}
+
 func TestAnEarlierDelaySentLaterWakesTheWaitingEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := local.New(local.Config{})
