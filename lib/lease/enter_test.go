@@ -17,6 +17,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/queue/faulty"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/worker"
 )
@@ -343,6 +344,30 @@ func TestG1_WhatIsStartedTogether(t *testing.T) {
 		}
 		if g := o.gate(bounded); g.Version > 2 {
 			t.Errorf("the gate was written %d times", g.Version)
+		}
+	})
+}
+
+// Of several messages of one run that were taken together the first begins it, and the others find it begun, also where it has to enter a gate: who is faster decides
+// nothing.
+func TestG1_OfSeveralMessagesOfARunTheFirstBeginsIt(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		o.d.Queues[pool] = faulty.Wrap(o.queue, faulty.Hooks{Receive: func(queue.Message) faulty.Fate { return faulty.Fate{Double: true} }})
+		desk, err := lease.New(lease.Config{Dispatch: o.d, Queue: pool, Blobs: blob.New(memblob.OpenBucket(nil)), Metrics: o.metrics, Name: "here"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.queued(tenant, two)
+		offers, err := desk.Take(t.Context(), 10, time.Second)
+		if err != nil || len(offers) != 2 {
+			t.Fatalf("%d offers, %v", len(offers), err)
+		}
+		came := make([]error, len(offers))
+		desk.Start(t.Context(), t.Context(), offers, func(i int, _ worker.Attempt, err error) { came[i] = err })
+		for i, err := range came {
+			if i == 0 && err != nil || i > 0 && !errors.Is(err, worker.ErrGone) {
+				t.Errorf("message %d came to: %v; want the first to begin the run, and the others gone", i, err)
+			}
 		}
 	})
 }

@@ -102,9 +102,16 @@ func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, be
 	}
 	puts := make([]*dispatch.Put, 0, len(offers))
 	var together, apart []int
+	type double struct{ first, i int }
+	var doubles []double // of those that are apart
 	for i, offer := range offers {
 		o := offer.(*Offer) // of Take
-		doubled := o.among(offers[:i])
+		first := o.among(offers[:i])
+		if slices.Contains(apart, first) {
+			doubles = append(doubles, double{first, i})
+			continue
+		}
+		doubled := first >= 0
 		if fit && !doubled && !o.bounded() && !o.run.TooLate(now) && !o.run.ID.IsStep() && o.wait(now) <= 0 && o.run.Payload.Blob == "" {
 			if o.first, err = o.prepare(taking, d.Name, now); err == nil {
 				puts = append(puts, o.first.put)
@@ -117,7 +124,14 @@ func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, be
 		}
 	}
 	for _, i := range apart { // nothing looks at them from here on
-		alone.Go(func() { start(i) })
+		alone.Go(func() {
+			start(i)
+			for _, d := range doubles { // the other message's start goes first here too
+				if d.first == i {
+					start(d.i)
+				}
+			}
+		})
 	}
 	// Durable with this write: each attempt whose op is done, as in start.
 	d.Dispatch.TryEach(context.WithoutCancel(taking), puts)
@@ -147,9 +161,9 @@ func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, be
 	alone.Wait()
 }
 
-// among tells whether a message was doubled, and both were taken.
-func (o *Offer) among(others []worker.Offer) bool {
-	return slices.ContainsFunc(others, func(other worker.Offer) bool {
+// among gives the first other message of the same run, where it was doubled and both were taken; -1 for none.
+func (o *Offer) among(others []worker.Offer) int {
+	return slices.IndexFunc(others, func(other worker.Offer) bool {
 		return nameOf(&other.(*Offer).run) == nameOf(&o.run)
 	})
 }
