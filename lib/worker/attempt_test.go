@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -100,20 +101,25 @@ func TestFault28_Fault34_ARunThatKillsItsWorkersIsParked(t *testing.T) {
 	})
 }
 
-// TestSuspectsGoOneAtATime, and hold up nobody who has done nothing.
+// TestSuspectsGoOneAtATime, in the order in which they were taken, and hold up nobody who has done nothing.
 func TestFault28_SuspectsGoOneAtATime(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
 		var suspects, most atomic.Int64
+		var order []string
 		handlers, calls := handler(t, func(ctx context.Context, c target.Call) (target.Result, error) {
 			if strings.HasPrefix(c.Job, "job-1") {
+				order = append(order, c.Run) // one at a time
 				most.Store(max(most.Load(), suspects.Add(1)))
 				defer suspects.Add(-1)
 			}
 			return takes(100*time.Millisecond)(ctx, c)
 		})
 		suspect, other := g.job(atLeastOnce), g.job(atLeastOnce)
+		var sent []string
 		for range 10 {
-			g.send(g.queued(suspect, time.Now(), func(r *run.Run) { r.Crashes = 2 }))
+			r := g.queued(suspect, time.Now(), func(r *run.Run) { r.Crashes = 2 })
+			sent = append(sent, r.ID.String())
+			g.send(r)
 		}
 		var free []run.Run
 		for range 10 {
@@ -128,6 +134,9 @@ func TestFault28_SuspectsGoOneAtATime(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		if most.Load() != 1 || calls.Load() != 20 {
 			t.Errorf("%d suspects at once, %d runs done; want 1 and 20", most.Load(), calls.Load())
+		}
+		if !slices.Equal(order[:5], sent[:5]) { // the last of them may have waited for more than a moment, and come again
+			t.Errorf("they went in the order %q, want %q", order, sent)
 		}
 	})
 }

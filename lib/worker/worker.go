@@ -220,6 +220,7 @@ func (s *shift) start(offers []Offer, ended func()) {
 		})
 	}
 	fit := offers[:0]
+	var suspects []Offer
 	for _, o := range offers {
 		about := o.About()
 		err := s.Targets.Can(about.Target)
@@ -236,17 +237,13 @@ func (s *shift) start(offers []Offer, ended func()) {
 				"run", about.Run, "timeout", about.Timeout.String(), "left", s.left.String())
 			leave(o, Incapable)
 		case about.Suspect:
-			s.do(func() {
-				end, ok := s.alone(s.taking)
-				if !ok {
-					leave(o, Busy)
-					return
-				}
-				s.launch([]Offer{o}, func() { end(); ended() })
-			})
+			suspects = append(suspects, o)
 		default:
 			fit = append(fit, o)
 		}
+	}
+	if len(suspects) > 0 {
+		s.do(func() { s.oneByOne(suspects, func(o Offer) { leave(o, Busy) }, ended) })
 	}
 	if len(fit) > 0 {
 		s.launch(fit, ended)
@@ -268,18 +265,38 @@ func (s *shift) launch(offers []Offer, ended func()) {
 	})
 }
 
-// alone lets runs whose next crash is their last go one at a time: any of them may be what kills its workers, and the culprit must
-// not be mistaken for its neighbours. Whoever waits longer than a moment goes elsewhere, false.
-func (w *Worker) alone(taking context.Context) (leave func(), ok bool) {
-	moment := time.NewTimer(patience)
-	defer moment.Stop()
+// oneByOne lets runs whose next crash is their last go one at a time, in the order in which they were offered: any of them may be what kills its workers, and the
+// culprit must not be mistaken for its neighbours. Those that would wait longer than a moment go elsewhere.
+func (s *shift) oneByOne(suspects []Offer, leave func(Offer), ended func()) {
+	moment, cancel := context.WithTimeout(s.taking, patience)
+	defer cancel()
+	for _, o := range suspects {
+		if s.taking.Err() != nil || !s.alone(moment) {
+			leave(o)
+			continue
+		}
+		s.do(func() {
+			s.launch([]Offer{o}, func() {
+				<-s.suspects
+				ended()
+			})
+		})
+	}
+}
+
+// alone takes the place of the one suspect, unless ctx ends before it is free.
+func (w *Worker) alone(ctx context.Context) bool {
+	select {
+	case w.suspects <- struct{}{}: // it is free, also where ctx has just ended
+		return true
+	default:
+	}
 	select {
 	case w.suspects <- struct{}{}:
-		return func() { <-w.suspects }, true
-	case <-moment.C:
-	case <-taking.Done():
+		return true
+	case <-ctx.Done():
+		return false
 	}
-	return nil, false
 }
 
 func (w *Worker) sleep(ctx context.Context, d time.Duration) {
