@@ -233,6 +233,9 @@ func (pg page) hash() (sum uint64) {
 // before gives what the first sweep saw of the minute, nil for no timers. It is read once, and where nothing is there to be compared
 // with it, never.
 func (s *minuteSweep) before(ctx context.Context) (*print, error) {
+	if err := ctx.Err(); err != nil { // of two that are ready select takes any
+		return nil, err
+	}
 	select {
 	case s.asking <- struct{}{}:
 		defer func() { <-s.asking }()

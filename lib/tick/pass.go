@@ -145,6 +145,9 @@ func (p *pass) over() bool {
 // Durable before: every claim and check timer up to here; sent: every claim. So the cursors may pass them. A crash before this
 // write makes a later pass read them again.
 func (p *pass) save(ctx context.Context, release bool) error {
+	if err := ctx.Err(); err != nil { // of two that are ready select takes any
+		return err
+	}
 	select {
 	case p.saving <- struct{}{}:
 		defer func() { <-p.saving }()

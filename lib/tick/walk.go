@@ -108,6 +108,9 @@ func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
 			return nil
 		}
 		if w.long != nil && r.Cursor == "" {
+			if err := ctx.Err(); err != nil { // of two that are ready select takes any
+				return err
+			}
 			select {
 			case w.long <- struct{}{}:
 				defer func() { <-w.long }()
