@@ -21,8 +21,9 @@
 // numbers: on one processor these are in the order in which one parent began them. So a process of the simulation has one processor
 // (GOMAXPROCS 1), and uses more by more processes.
 //
-// Product code keeps to three rules for this: no mutex is held over a request, since who waits for one never stands still; the order
-// of requests follows from what was read, not from the order of a map; and what goroutines do to each other that are awake at one instant,
+// Product code keeps to four rules for this: no mutex is held over a request, since who waits for one never stands still; the order
+// of requests follows from what was read, not from the order of a map; a context that has ended is looked at before a select that may find something else ready too, of
+// which it takes any; and what goroutines do to each other that are awake at one instant,
 // by a counter or a list that they share, comes to the same whoever is first. They are awake together where one has just begun several, and
 // where they look into buckets that pass at once. On a machine with nothing else to do they run in an order that is nearly always the same; on a
 // busy one any of them is preempted anywhere. Config.Yields makes an order of that kind at any time.

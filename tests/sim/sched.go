@@ -171,15 +171,20 @@ func (s *scheduler) draw(h *host) uint64 {
 	}
 }
 
-// run grants until it is stopped. It is the only goroutine that is not of the world.
+// run grants until it is stopped, and returns when all stand still behind the last step: whoever ends the world then meets nobody halfway, such as one that has seen
+// its host alive and is about to ask for a number, which nobody would give it any more. It is the only goroutine that is not of the world.
 func (s *scheduler) run() {
-	for !s.stopped {
+	for {
 		synctest.Wait()
 		if s.number() {
 			continue
 		}
 		s.collect()
+		if s.stopped {
+			return
+		}
 		if s.next() {
+			s.yield()
 			continue
 		}
 		if len(s.later) == 0 {
