@@ -279,7 +279,7 @@ generate: console docs-reference template-routes docs-screens ## write all that 
 generated: build console-dist ## tell what of it is stale
 	$(GO) test -vet=off -run '$(OF_COMMANDS)|$(OF_THE_API)|$(OF_ROUTES)' ./cmd/belfry ./lib/api ./tests/template
 	$(TESTED) ./tests/cost
-	@if .ci/python; then set -x; .ci/venv/bin/python .ci/site/screens.py --check; else .ci/absent "Rich (make generated)"; fi
+	@if .ci/python; then set -x; .ci/venv/bin/python -B .ci/site/screens_test.py && .ci/venv/bin/python .ci/site/screens.py --check; else .ci/absent "Rich (make generated)"; fi
 
 docs-reference:
 	$(GO) test ./cmd/belfry -run '$(OF_COMMANDS)' -count=1 -args -update
