@@ -28,7 +28,8 @@ func (s stretch) by(later float64) float64 { return s.done + s.pace*later + s.gr
 // stretches are all, until the end of time: how much work functions can have begun. One that has been there for less than an event takes has begun that
 // event. One that has been there for longer has done as much as there was time for: the event that it is at then is left out, so that nothing begins
 // later than is said.
-func (r ramp) stretches() (all [4]stretch, are int) {
+func (r ramp) stretches() []stretch {
+	all := make([]stretch, 0, 4)
 	full, idle := r.full(), r.idle()
 	next := stretch{done: idle * r.each}
 	for _, until := range [...]float64{min(r.each, full), max(r.each, full), full + r.each, math.Inf(1)} {
@@ -42,21 +43,16 @@ func (r ramp) stretches() (all [4]stretch, are int) {
 				next.grow = r.grow
 			}
 		}
-		all[are] = next
-		are++
-		if math.IsInf(until, 1) {
+		if all = append(all, next); math.IsInf(until, 1) {
 			break
 		}
 		next = stretch{since: until, done: next.by(until - next.since)}
 	}
-	return all, are
+	return all
 }
 
 // takes is after how many seconds so much work is begun.
-func (r ramp) takes(work float64) float64 {
-	all, are := r.stretches()
-	return begins(all[:are], work)
-}
+func (r ramp) takes(work float64) float64 { return begins(r.stretches(), work) }
 
 func begins(all []stretch, work float64) float64 {
 	for _, s := range all {
@@ -74,8 +70,7 @@ func begins(all []stretch, work float64) float64 {
 // latest is how long the last one waits, of a burst and of what comes evenly in the minute after it, first come, first served.
 func (r ramp) latest(burst, even float64) float64 {
 	r.from = min(r.from, r.most)
-	some, are := r.stretches()
-	all := some[:are]
+	all := r.stretches()
 	late := max(0, begins(all, burst), begins(all, burst+even*minute)-minute)
 	if even <= 0 {
 		return late

@@ -13,13 +13,22 @@ func ErlangC(workers int, load float64) float64 {
 	if load >= float64(workers) {
 		return 1
 	}
-	// By the recursion of Erlang B, which neither overflows nor cancels.
 	blocked := 1.0
 	for n := 1; n <= workers; n++ {
-		blocked = load * blocked / (float64(n) + load*blocked)
+		blocked = erlangB(blocked, n, load)
 	}
-	used := load / float64(workers)
-	return blocked / (1 - used*(1-blocked))
+	return erlangC(blocked, workers, load)
+}
+
+// erlangB is the probability that all of so many workers are busy where nobody waits, from that of one worker fewer; of none it is 1. The recursion neither
+// overflows nor cancels.
+func erlangB(fewer float64, workers int, load float64) float64 {
+	return load * fewer / (float64(workers) + load*fewer)
+}
+
+// erlangC is ErlangC, from Erlang B of the same workers, which must be able to keep up.
+func erlangC(blocked float64, workers int, load float64) float64 {
+	return blocked / (1 - load/float64(workers)*(1-blocked))
 }
 
 // TheoryOf gives what is true of it in the long run, for a stable queue with Poisson arrivals whose workers take one run at once; false for others.
@@ -48,14 +57,6 @@ func TheoryOf(c wire.QueueQuestion) (wire.QueueTheory, bool) {
 	return t, true
 }
 
-// WaitsLonger is the probability that a run waits longer than so many seconds, with exponential durations.
-func WaitsLonger(workers int, load, mean, seconds float64) float64 {
-	if load >= float64(workers) {
-		return 1
-	}
-	return ErlangC(workers, load) * math.Exp(-(float64(workers)-load)/mean*seconds)
-}
-
 // exactly is up to which load Staff counts worker by worker. Beyond it one worker is a thousandth of them.
 const exactly = 1000
 
@@ -76,11 +77,10 @@ func Staff(load, mean, seconds, share float64) int {
 		}
 		return int(math.Ceil(load + high*root))
 	}
-	blocked := 1.0 // as in ErlangC, worker by worker
+	blocked := 1.0
 	for n := 1; ; n++ {
-		workers := float64(n)
-		blocked = load * blocked / (workers + load*blocked)
-		if workers > load && blocked/(1-load/workers*(1-blocked))*math.Exp(-(workers-load)/mean*seconds) <= share {
+		blocked = erlangB(blocked, n, load)
+		if spare := float64(n) - load; spare > 0 && erlangC(blocked, n, load)*math.Exp(-spare/mean*seconds) <= share {
 			return n
 		}
 	}
