@@ -153,7 +153,7 @@ func (c *cli) showPlan(p *plan.Plan) error {
 	late := fmt.Sprintf("the last run starts within %s", brief(l.Late.Std()))
 	if w.LastStart > 0 {
 		late = fmt.Sprintf("the last run starts after %s: in time", seconds(w.LastStart))
-		if w.LastStart > l.Late.Std().Seconds()*(1+1e-6) {
+		if w.Late {
 			late = fmt.Sprintf("the last run starts after %s: TOO LATE", seconds(w.LastStart))
 		}
 	}

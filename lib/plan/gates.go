@@ -134,7 +134,7 @@ func gatesFor(l Load, attempt float64) []GateLoad {
 		if spare := 1 - of.Utilization*(1-l.AtOnce); of.Utilization <= 1 && spare > 0 {
 			of.LastStart = max(0, of.Utilization*l.AtOnce*minute/spare-of.Held)
 		}
-		of.Late = of.Utilization > 1 || of.LastStart > l.Late.Seconds()
+		of.Late = of.Utilization > 1 || of.LastStart > l.latest()
 		all = append(all, of)
 	}
 	slices.SortStableFunc(all, func(a, b GateLoad) int { return cmp.Compare(b.Utilization, a.Utilization) })

@@ -77,6 +77,10 @@ func TestABurstDrainsThroughAGate(t *testing.T) {
 	if g := made(t, l).Gates[0]; !g.Late {
 		t.Error("8 s are in time for 5")
 	}
+	l.Late = time.Duration(g.LastStart*1e9) - 1 // what is left of a reckoning
+	if g := made(t, l).Gates[0]; g.Late {
+		t.Errorf("%.12f s are too late for %s", g.LastStart, l.Late)
+	}
 }
 
 // A retry keeps its units while it waits for its next attempt.

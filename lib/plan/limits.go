@@ -71,6 +71,7 @@ func workersFor(l Load, t *cost.Tariff) Workers {
 	w.Burst = up.most / l.Priority
 	up.most = whole(up.most) // there is no part of one
 	w.From, w.ScalingUp, w.LastStart = min(up.from, up.most), up.full(), up.latest(burst, steady)
+	w.Late = w.LastStart > l.latest()
 	w.InFlight = max(l.Peak, starts+l.Peak*even) * l.Priority * attempts * w.Seconds
 	return w
 }
@@ -238,7 +239,7 @@ func limitsFor(l Load, p *Plan, t *cost.Tariff, u cost.Units, a Adapter) []bend 
 		"worker functions of one priority: %s", Count(t.Stack.MostFunctions()))
 	limits[len(limits)-1].setting = "NormalConcurrency"
 	const provisioned = "a longer time to start, or jitter; provisioned mode of the queue, which the template has not: 1,000 more a minute, for a price; a Pool with belfry worker"
-	add(OfDesign, pollers.Page, true, at(func(d demand) float64 { return d.workers.LastStart }, l.Late.Seconds()*(1+1e-6)), provisioned,
+	add(OfDesign, pollers.Page, true, at(func(d demand) float64 { return d.workers.LastStart }, l.latest()), provisioned,
 		"scaling up: %s functions of a queue, and %s more a minute", Count(pollersFirst.Value), Count(pollers.Value))
 	add(OfDesign, pollersMost.Page, true, at(ofPriority, pollersMost.Value), "provisioned mode, which the template has not; a Pool with belfry worker; a second stack",
 		"functions that a queue has at most: %s", Count(pollersMost.Value))

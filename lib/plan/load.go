@@ -188,6 +188,10 @@ func (l Load) claimed() float64 { return l.fires() + l.Ahead }
 // blob tells whether a payload is an object.
 func (l Load) blob() bool { return l.Payload > run.MaxInline }
 
+// latest is how many seconds after it is due a run may start. Functions are reckoned so that the last one starts at that bound: a millionth is left to the
+// reckoning.
+func (l Load) latest() float64 { return l.Late.Seconds() * (1 + 1e-6) }
+
 // starts is how many runs a second must start when most do: those of the first second of a minute are spread over Late by then.
 func (l Load) starts() float64 {
 	late := l.Late.Seconds()

@@ -409,6 +409,26 @@ func TestScalingUpIsThatOfTheSimulation(t *testing.T) {
 	}
 }
 
+// TestWhetherTheLastStartIsTooLateIsSaidOnce: the answer says it, and so does the limit of scaling up, that each of them is or is not.
+func TestWhetherTheLastStartIsTooLateIsSaidOnce(t *testing.T) {
+	late := load()
+	late.Schedules, late.Rate, late.Peak, late.Duration = 20_000, 50, 1500, 2*time.Second
+	last := made(t, late).Workers.LastStart
+	for allowed, want := range map[time.Duration]bool{30 * time.Second: true, time.Duration(last * 0.999 * 1e9): true, time.Duration(last*1e9) - 1: false, 3 * time.Minute: false} {
+		l := late
+		l.Late = allowed
+		p := made(t, l)
+		if p.Workers.LastStart < last/2 || p.Workers.Late != want {
+			t.Errorf("%s are allowed: the last starts after %.9f s, too late: %v", allowed, p.Workers.LastStart, p.Workers.Late)
+		}
+		for _, limit := range p.Limits {
+			if strings.HasPrefix(limit.Name, "scaling up") && limit.Exceeds != want {
+				t.Errorf("%s are allowed: %+v", allowed, limit)
+			}
+		}
+	}
+}
+
 // TestABurstOfLongRunsHasAFunctionForEachEvent: a function begins no second event in time where one takes longer than is allowed, so there are as many
 // functions as events and no more, or as many as minutes like this one after the other keep at work.
 func TestABurstOfLongRunsHasAFunctionForEachEvent(t *testing.T) {

@@ -127,6 +127,7 @@ type CapacityWorkers struct {
 	From      float64 `json:"functions_at_first" doc:"of the most usual priority, when the busiest minute begins"`
 	ScalingUp float64 `json:"seconds_to_scale" doc:"until that many are there, by what Lambda adds"`
 	LastStart float64 `json:"last_start_seconds" doc:"how long the last run of the busiest minute waits for a function"`
+	Late      bool    `json:"late" doc:"the last start is later than the load allows"`
 	InFlight  float64 `json:"messages_in_flight" doc:"messages of a queue that functions hold at once"`
 }
 

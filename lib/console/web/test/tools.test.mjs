@@ -406,6 +406,7 @@ test('a load of a stack on AWS: needs, bill and limits are those of the API and 
   ;[w.functions_burst, w.functions_mean].forEach((n, i) => shows(parts('Workers at the peak')[i], n, 'workers'))
   ;[api.load.runs_per_second, api.load.peak_runs_per_second, w.starts_per_second].forEach((n, i) => shows(parts('Runs a second')[i], n, 'runs a second'))
   ;[api.queues.messages_waiting, w.messages_in_flight].forEach((n, i) => shows(parts('Messages in queues')[i], n, 'queue'))
+  assert.equal(needs['The last run of a minute'].startsWith('too late'), w.late)
   shows(parts('Store')[0], t.stored_gb, 'store') // in GB
   shows(parts('Records a day')[0], t.records_per_day, 'records')
   shows(needs['Ended runs that are kept'], t.runs_kept, 'runs kept')
@@ -445,7 +446,8 @@ test('a load of a stack on AWS: needs, bill and limits are those of the API and 
 })
 
 test('a load is typed by the keyboard, its address says it, and what is wrong with it is named', async () => {
-  const { verdict } = await server.call('GET', '/v1/plan/capacity?schedules=10000000&runs_per_day=8640000000')
+  const { verdict, workers } = await server.call('GET', '/v1/plan/capacity?schedules=10000000&runs_per_day=8640000000')
+  assert.ok(workers.late)
   const v = await Visit.to(server.console + '/tools/capacity')
   const { page } = v
   await page.getByText('One stack carries it').waitFor()
@@ -461,6 +463,7 @@ test('a load is typed by the keyboard, its address says it, and what is wrong wi
   await page.keyboard.type('10000000')
   await page.getByText(`It would take ${verdict.stacks} that share the load evenly.`).waitFor()
   await page.getByText('NormalConcurrency').first().waitFor()
+  await page.getByRole('region', { name: 'What it needs' }).getByText('too late', { exact: true }).waitFor()
   await page.getByRole('region', { name: 'Quotas to raise' }).getByText('Concurrent executions').waitFor()
   assert.deepEqual(Object.fromEntries(new URL(page.url()).searchParams), { schedules: '10000000', runs_per_day: '8640000000' })
   await page.reload()

@@ -8,7 +8,7 @@ import { useLive } from '../live'
 import type { Load } from '../load'
 import { query, to, withQuery } from '../router'
 import { meanOf } from '../stats'
-import { length, span } from '../time'
+import { span } from '../time'
 import { Absent, Field, InTerminal, useAsked, useWeek } from '../tool'
 import { pending, Waiting } from '../ui'
 
@@ -29,7 +29,7 @@ interface Answer {
   prices_as_of: string
   quotas_as_of: string
   ticks: { shards: number; ticks_at_once: number; minute_takes_seconds: number }
-  workers: { starts_per_second: number; functions_mean: number; functions_burst: number; last_start_seconds: number; messages_in_flight: number }
+  workers: { starts_per_second: number; functions_mean: number; functions_burst: number; last_start_seconds: number; late: boolean; messages_in_flight: number }
   queues: { requests_per_second: number; messages_waiting: number }
   table: { write_units_per_second: number; read_units_per_second: number; records_per_day: number; runs_kept: number; stored_gb: number; jobs_gb: number; objects_gb: number }
   parameters: { name: string; value: number; needs: number; short: boolean }[]
@@ -180,17 +180,17 @@ function Nearest({ of }: { of: Limit }) {
 
 function Needs({ of }: { of: Answer }) {
   const { load, workers: w, queues: q, table: t, ticks } = of
-  const late = w.last_start_seconds
+  const last = w.last_start_seconds
   const rows: [string, ComponentChildren][] = [
     ['Workers at the peak', `${count(w.functions_burst)} ${w.functions_burst === 1 ? 'function' : 'functions'} at once, ${count(w.functions_mean)} on average over the month`],
     ['Runs a second', `${count(load.runs_per_second)} on average, ${count(load.peak_runs_per_second)} in the busiest minute, ${count(w.starts_per_second)} while most start`],
     [
       'The last run of a minute',
-      late > (length(load.late) / 1000) * (1 + 1e-6) ? (
+      w.late ? (
         <>
-          <span class="wrong">too late</span>: it starts {time(late)} after it is due, and {load.late} are allowed
+          <span class="wrong">too late</span>: it starts {time(last)} after it is due, and {load.late} are allowed
         </>
-      ) : late > 0 ? `starts ${time(late)} after it is due: in time, ${load.late} are allowed` : 'starts when it is due',
+      ) : last > 0 ? `starts ${time(last)} after it is due: in time, ${load.late} are allowed` : 'starts when it is due',
     ],
     ['Messages in queues', `${count(q.messages_waiting)} sent ahead of their second, ${count(w.messages_in_flight)} with workers`],
     ['Requests to SQS', `${count(q.requests_per_second)} a second`],
