@@ -160,7 +160,7 @@ func TestARestoreTellsOfLinesThatStandStill(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = original.Wait()
-	if told := belfry(t, "", "restore", file, "--data", filepath.Join(dir, "copy")).out; !strings.Contains(told, "1 stand still under overlap strict") || !strings.Contains(told, first.ID) ||
+	if told := belfry(t, "", "restore", file, "--data", filepath.Join(dir, "copy")).out; !strings.Contains(told, "1 stands still under overlap strict: it goes on") || !strings.Contains(told, first.ID) ||
 		!strings.Contains(told, "belfry gate open JOB --run RUN") {
 		t.Errorf("the restore says\n%s", told)
 	}

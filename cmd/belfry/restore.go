@@ -196,18 +196,26 @@ func reportOf(r restoring, from backup.Report) restored {
 	return done
 }
 
+// oneOrMore is a number, with the words of one or of several behind it.
+func oneOrMore(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", several)
+}
+
 // told says what a restored copy will do, and what it will not.
 func (c *cli) told(r restoring, done restored) [][2]string {
 	rows := [][2]string{
 		{"data", done.Data}, {"as of", c.moment(done.TakenAt)},
-		{"holds", fmt.Sprintf("%d items, %d blobs", done.Items, done.Blobs)},
+		{"holds", oneOrMore(done.Items, "item", "items") + ", " + oneOrMore(done.Blobs, "blob", "blobs")},
 	}
 	jobs := "none has a fire to come"
 	if done.NextRun != nil {
 		jobs = fmt.Sprintf("%d will fire; the first is %s, %s", done.Jobs, done.NextJob, c.moment(*done.NextRun))
 	}
 	rows = append(rows, [2]string{"jobs", jobs})
-	missed := fmt.Sprintf("%d fires of %d jobs since the backup are recorded as skipped", done.Skipped, done.SkippedJobs)
+	missed := oneOrMore(done.Skipped, "fire of 1 job since the backup is recorded as skipped", "fires of "+oneOrMore(done.SkippedJobs, "job", "jobs")+" since the backup are recorded as skipped")
 	switch {
 	case r.missed == missedCatchUp:
 		missed = "fires since the backup are left to each job's catch_up, as asked: those that the original ran run once more"
@@ -218,16 +226,16 @@ func (c *cli) told(r restoring, done restored) [][2]string {
 	switch {
 	case done.Unended == 0:
 	case r.resume:
-		rows = append(rows, [2]string{"runs", fmt.Sprintf("%d had not ended, and go on, as asked", done.Unended)})
+		rows = append(rows, [2]string{"runs", oneOrMore(done.Unended, "had not ended, and goes on, as asked", "had not ended, and go on, as asked")})
 	default:
-		rows = append(rows, [2]string{"runs", fmt.Sprintf("%d had not ended, and are unknown now; see them with: belfry run list --state unknown", done.Unknown)},
+		rows = append(rows, [2]string{"runs", oneOrMore(done.Unknown, "had not ended, and is unknown now; see it with", "had not ended, and are unknown now; see them with") + ": belfry run list --state unknown"},
 			[2]string{"", strings.Join(done.Runs, " ")})
 	}
 	if done.Ahead > 0 {
-		rows = append(rows, [2]string{"ahead", fmt.Sprintf("%d runs are requested for a time to come, and run then", done.Ahead)})
+		rows = append(rows, [2]string{"ahead", oneOrMore(done.Ahead, "run is requested for a time to come, and runs then", "runs are requested for a time to come, and run then")})
 	}
 	if done.Lines > 0 {
-		rows = append(rows, [2]string{"lines", fmt.Sprintf("%d stand still under overlap strict: each goes on when its run is retried and succeeds, or with: belfry gate open JOB --run RUN", done.Lines)},
+		rows = append(rows, [2]string{"lines", oneOrMore(done.Lines, "stands still under overlap strict: it", "stand still under overlap strict: each") + " goes on when its run is retried and succeeds, or with: belfry gate open JOB --run RUN"},
 			[2]string{"", strings.Join(done.Behind, " ")})
 	}
 	for _, fault := range done.Faults {
