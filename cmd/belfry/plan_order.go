@@ -2,13 +2,11 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/belfry-scheduler/belfry/lib/plan"
 	"github.com/belfry-scheduler/belfry/lib/plan/ordering"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
@@ -74,19 +72,11 @@ ready, the highest that had something went.`,
 	return cmd
 }
 
-// exactRate writes a rate below 10,000 as it is, and a larger one with three digits.
-func exactRate(v float64) string {
-	if v < 10_000 {
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	}
-	return plan.Count(v)
-}
-
 func (c *cli) showOrder(p wire.OrderPlan, most int) error {
 	out := newPaper(c)
 	q := p.Question
 	out.say("%s, %s at %s/s, %s each on average (%s), seed %d. The last run ended after %s.", several(q.Workers, "worker"),
-		several(q.Messages, "message"), exactRate(q.Rate), brief(q.Service.Mean.Std()), q.Service.Kind, q.Seed, wait(p.Lasts))
+		several(q.Messages, "message"), rate(q.Rate), brief(q.Service.Mean.Std()), q.Service.Kind, q.Seed, wait(p.Lasts))
 	out.head("WAITS, FROM READY TO TAKEN")
 	rows := [][]string{{"priority", "messages", "mean", "longest"}}
 	for rank, w := range p.Ranks {

@@ -94,7 +94,7 @@ func queueChart(r wire.QueuePlan) chart.Chart {
 		waits = fmt.Sprintf("Waits: mean %s, p99 %s.", wait(r.Wait.Mean), wait(r.Wait.P99))
 	}
 	return chart.Chart{
-		Title: fmt.Sprintf("%s workers, %s runs/s", plan.Count(float64(r.Question.Workers)), plan.Count(r.Question.Rate)),
+		Title: fmt.Sprintf("%s, %s runs/s", several(r.Question.Workers, "worker"), rate(r.Question.Rate)),
 		About: fmt.Sprintf("%s, %s each on average; seed %d. %s", r.Question.Service.Kind, brief(r.Question.Service.Mean.Std()), r.Question.Seed, waits),
 		To:    r.Question.For.Std().Seconds(),
 		Panels: []chart.Panel{
@@ -134,10 +134,10 @@ func (c *cli) showQueue(r wire.QueuePlan) error {
 	}
 	there := ""
 	if s.From > 0 && s.From < s.Workers {
-		there = fmt.Sprintf(" (%s at first, and %s more a minute)", plan.Count(float64(s.From)), plan.Count(s.Grow))
+		there = fmt.Sprintf(" (%s at first, and %s more a minute)", plan.Count(float64(s.From)), rate(s.Grow))
 	}
-	out.say("%s workers%s with %s at once, %s runs/s (%s), %s each (%s), for %s, seed %d",
-		plan.Count(float64(s.Workers)), there, several(s.Batch, "run"), plan.Count(s.Rate), arrivals, brief(s.Service.Mean.Std()), durations, brief(s.For.Std()), s.Seed)
+	out.say("%s%s with %s at once, %s runs/s (%s), %s each (%s), for %s, seed %d",
+		several(s.Workers, "worker"), there, several(s.Batch, "run"), rate(s.Rate), arrivals, brief(s.Service.Mean.Std()), durations, brief(s.For.Std()), s.Seed)
 	const close = 1e-9
 	switch {
 	case r.Load > 1+close:

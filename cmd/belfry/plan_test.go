@@ -236,6 +236,9 @@ func TestAnOrderInWords(t *testing.T) {
 	if part := belfry(t, "", strings.Fields("plan order --workers 1 --arrivals 1234.5 --messages 5")...).out; !strings.Contains(part, " 1234.5/s") {
 		t.Errorf("the rate is not told as it is:\n%s", part)
 	}
+	if queue := belfry(t, "", strings.Fields("plan queue --workers 1 --arrivals 1234.5 --duration 1ms --for 10s")...).out; !strings.HasPrefix(queue, "1 worker with 1 run at once, 1234.5 runs/s") {
+		t.Errorf("a queue tells another rate, or workers:\n%s", queue)
+	}
 	if part := belfry(t, "", strings.Fields("plan order --workers 1 --arrivals 100 --messages 20 -n 5")...).out; !strings.Contains(part, "55 events more: -n 0 shows all.") {
 		t.Errorf("a part is\n%s", part)
 	}

@@ -360,6 +360,14 @@ func several(n int, what string) string {
 	return fmt.Sprintf("%s %ss", plan.Count(float64(n)), what)
 }
 
+// rate writes a rate that was asked for: below 10,000 as it was given, else with three digits.
+func rate(v float64) string {
+	if v < 10_000 {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return plan.Count(v)
+}
+
 func percent(share float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", share*100), ".0") + "%"
 }
