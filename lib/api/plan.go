@@ -101,95 +101,64 @@ type onceQuestion struct {
 
 func (a *api) plans() {
 	var alone planning
-	register(a, operation{id: "plan-capacity", method: http.MethodGet, path: "/v1/plan/capacity", tag: "system", scope: access.Read,
-		summary: "Say what a load needs of a stack on AWS, what it costs a month, and which limit is reached first; one plan of a tenant at a time",
-		codes:   []control.Code{control.CodeBusy}},
-		func(ctx context.Context, p *capacityQuestion, in input[noBody]) (*answer[wire.CapacityPlan], error) {
-			leave, err := alone.enter(in.tenant)
-			if err != nil {
-				return nil, err
-			}
-			defer leave()
-			plan, err := a.Planner.Capacity(ctx, wire.CapacityQuestion(*p))
-			if err != nil {
-				return nil, err
-			}
-			return &answer[wire.CapacityPlan]{plan}, nil
+	made(a, &alone, operation{id: "plan-capacity", path: "/v1/plan/capacity",
+		summary: "Say what a load needs of a stack on AWS, what it costs a month, and which limit is reached first"},
+		func(ctx context.Context, p *capacityQuestion) (wire.CapacityPlan, error) {
+			return a.Planner.Capacity(ctx, wire.CapacityQuestion(*p))
 		})
-	register(a, operation{id: "plan-queue", method: http.MethodGet, path: "/v1/plan/queue", tag: "system", scope: access.Read,
-		summary: "Simulate a queue with workers: how deep it gets, how busy they are, and how long runs wait, over time; one plan of a tenant at a time",
-		codes:   []control.Code{control.CodeBusy}},
-		func(ctx context.Context, p *queueQuestion, in input[noBody]) (*answer[wire.QueuePlan], error) {
-			leave, err := alone.enter(in.tenant)
-			if err != nil {
-				return nil, err
-			}
-			defer leave()
-			plan, err := a.Planner.Queue(ctx, wire.QueueQuestion{
+	made(a, &alone, operation{id: "plan-queue", path: "/v1/plan/queue",
+		summary: "Simulate a queue with workers: how deep it gets, how busy they are, and how long runs wait, over time"},
+		func(ctx context.Context, p *queueQuestion) (wire.QueuePlan, error) {
+			return a.Planner.Queue(ctx, wire.QueueQuestion{
 				Workers: p.Workers, From: p.From, Grow: p.Grow, Batch: p.Batch, Rate: p.Arrivals, AtOnce: p.AtOnce,
 				Service: wire.QueueService{Kind: p.Distribution, Mean: p.Duration, P99: p.P99},
 				Shares:  [3]float64{0: p.High, 2: p.Low}, For: p.For, Warm: p.Warm, Seed: p.Seed,
 			})
-			if err != nil {
-				return nil, err
-			}
-			return &answer[wire.QueuePlan]{plan}, nil
 		})
-	register(a, operation{id: "plan-once", method: http.MethodGet, path: "/v1/plan/once", tag: "system", scope: access.Read,
-		summary: "Play one run to which something goes wrong, by the scheduler's own code in virtual time, with two workers and a target that follow a script: each message, write of the run, call and fence, and how often the target was called and had its effect; one plan of a tenant at a time",
-		codes:   []control.Code{control.CodeBusy}},
-		func(ctx context.Context, p *onceQuestion, in input[noBody]) (*answer[wire.OncePlan], error) {
-			leave, err := alone.enter(in.tenant)
-			if err != nil {
-				return nil, err
-			}
-			defer leave()
-			plan, err := a.Planner.Once(ctx, wire.OnceQuestion(*p))
-			if err != nil {
-				return nil, err
-			}
-			return &answer[wire.OncePlan]{plan}, nil
+	made(a, &alone, operation{id: "plan-once", path: "/v1/plan/once",
+		summary: "Play one run to which something goes wrong, by the scheduler's own code in virtual time, with two workers and a target that follow a script: each message, write of the run, call and fence, and how often the target was called and had its effect"},
+		func(ctx context.Context, p *onceQuestion) (wire.OncePlan, error) {
+			return a.Planner.Once(ctx, wire.OnceQuestion(*p))
 		})
-	register(a, operation{id: "plan-order", method: http.MethodGet, path: "/v1/plan/order", tag: "system", scope: access.Read,
-		summary: "Play made-up load through a queue as in a server's own memory (dev, and serve without --store), in virtual time: when each message is sent, ready, taken and done, in their order; one plan of a tenant at a time",
-		codes:   []control.Code{control.CodeBusy}},
-		func(ctx context.Context, p *orderQuestion, in input[noBody]) (*answer[wire.OrderPlan], error) {
-			leave, err := alone.enter(in.tenant)
-			if err != nil {
-				return nil, err
-			}
-			defer leave()
-			plan, err := a.Planner.Order(ctx, wire.OrderQuestion{
+	made(a, &alone, operation{id: "plan-order", path: "/v1/plan/order",
+		summary: "Play made-up load through a queue as in a server's own memory (dev, and serve without --store), in virtual time: when each message is sent, ready, taken and done, in their order"},
+		func(ctx context.Context, p *orderQuestion) (wire.OrderPlan, error) {
+			return a.Planner.Order(ctx, wire.OrderQuestion{
 				Workers: p.Workers, Rate: p.Arrivals, Messages: p.Messages, Delayed: p.Delayed, Delay: p.LongestDelay,
 				Service: wire.QueueService{Kind: p.Distribution, Mean: p.Duration, P99: p.P99},
 				Shares:  [3]float64{0: p.High, 2: p.Low}, Seed: p.Seed,
 			})
-			if err != nil {
-				return nil, err
-			}
-			return &answer[wire.OrderPlan]{plan}, nil
 		})
-	register(a, operation{id: "plan-retry", method: http.MethodGet, path: "/v1/plan/retry", tag: "system", scope: access.Read,
-		summary: "Say what a retry policy comes to: when each attempt begins, when it gives up, and how many clients come back at once; one plan of a tenant at a time",
-		codes:   []control.Code{control.CodeBusy}},
-		func(ctx context.Context, p *retryQuestion, in input[noBody]) (*answer[wire.RetryPlan], error) {
-			leave, err := alone.enter(in.tenant)
-			if err != nil {
-				return nil, err
-			}
-			defer leave()
+	made(a, &alone, operation{id: "plan-retry", path: "/v1/plan/retry",
+		summary: "Say what a retry policy comes to: when each attempt begins, when it gives up, and how many clients come back at once"},
+		func(ctx context.Context, p *retryQuestion) (wire.RetryPlan, error) {
 			plan, err := a.Planner.Retry(ctx, wire.RetryQuestion{
 				Retry: job.Retry{MaxAttempts: p.Attempts, Initial: p.Initial, Factor: p.Factor, Max: p.Max},
 				Takes: p.Duration, Clients: p.Clients, Seed: p.Seed,
 			})
-			if err != nil {
-				for _, name := range []string{"initial", "max"} {
-					err = renamed(err, "retry."+name, name)
-				}
-				return nil, err
+			for _, name := range []string{"initial", "max"} {
+				err = renamed(err, "retry."+name, name)
 			}
-			return &answer[wire.RetryPlan]{plan}, nil
+			return plan, err
 		})
+}
+
+// made serves the plans of one kind. All kinds wait for each other, by tenant.
+func made[Question, Plan any](a *api, alone *planning, op operation, plan func(context.Context, *Question) (Plan, error)) {
+	op.method, op.tag, op.scope, op.codes = http.MethodGet, "system", access.Read, []control.Code{control.CodeBusy}
+	op.summary += "; one plan of a tenant at a time"
+	register(a, op, func(ctx context.Context, q *Question, in input[noBody]) (*answer[Plan], error) {
+		leave, err := alone.enter(in.tenant)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		made, err := plan(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		return &answer[Plan]{made}, nil
+	})
 }
 
 // planning lets one plan of each tenant be made at a time.
