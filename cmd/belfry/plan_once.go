@@ -54,7 +54,7 @@ func (c *cli) showOnce(p wire.OncePlan) error {
 	out := newPaper(c)
 	out.say("%s", p.Says)
 	o := p.Outcome
-	out.say("Deliveries: %d. Attempts: %d. Calls: %d, refused by the target: %d. Effects: %d. Workers refused by Belfry: %d.", o.Deliveries, o.Attempts, o.Calls, o.RefusedCalls, o.Effects, o.RefusedWorkers)
+	out.say("Deliveries: %d. Attempts: %d. Calls: %d. Effects: %d. Calls repeated under a known key: %d. Calls refused for an old fence: %d. Workers refused by Belfry: %d.", o.Deliveries, o.Attempts, o.Calls, o.Effects, o.RepeatedCalls, o.RefusedCalls, o.RefusedWorkers)
 	out.head("WHAT HAPPENS")
 	rows := [][]string{{"at", "event", "fence", "in words"}}
 	for _, e := range p.Events {

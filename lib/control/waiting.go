@@ -433,7 +433,7 @@ func (s Standing) whySuspended() []Waiting {
 
 func (s Standing) whyRunning() []Waiting {
 	r := s.Run
-	worker, _, _ := strings.Cut(r.Worker, "/") // what follows names a start of it
+	worker := r.HeldBy()
 	var why []Waiting
 	if r.Cancel {
 		why = append(why, Waiting{Code: WaitCancelling, Who: "worker " + worker, Text: "A cancel was asked for, and its worker hears of it when it next renews its lease."})

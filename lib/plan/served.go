@@ -18,10 +18,18 @@ import (
 type Service struct {
 	retrying.Service
 	queueing.Bounded
-	ordering.Player
-	simulate.Demonstrator
 
 	Store Adapter
+}
+
+// Order gives joined *invalid.Errors, by the names of the API, of what is wrong with a question.
+func (Service) Order(ctx context.Context, q wire.OrderQuestion) (wire.OrderPlan, error) {
+	return ordering.Play(ctx, q)
+}
+
+// Once gives joined *invalid.Errors, by the names of the API, of what is wrong with a question.
+func (Service) Once(ctx context.Context, q wire.OnceQuestion) (wire.OncePlan, error) {
+	return simulate.DemonstrateOnce(ctx, q)
 }
 
 // What every plan is made with: files of this build, read once.

@@ -227,6 +227,12 @@ func (r Run) Closed(fence uint64) (Outcome, bool) {
 	return 0, false
 }
 
+// HeldBy names the worker that holds the run, "" for none. Worker has behind a slash which start of that worker it is, where the worker is in another process.
+func (r Run) HeldBy() string {
+	name, _, _ := strings.Cut(r.Worker, "/")
+	return name
+}
+
 // Logged has the run name the log of the attempt that ends. Of one that wrote nothing, key "", the log of an attempt before stays: a log says
 // itself which attempt wrote it, and where that of the attempt before lies.
 func (r Run) Logged(key string) Run {

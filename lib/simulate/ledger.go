@@ -48,7 +48,7 @@ type ledger struct {
 	nodes int   // of the workflows of all runs that have begun
 	data  int64 // bytes of results and inputs
 
-	watch  func(*store.Op)    // is told of each item that was written; nil where nobody asks. It is not to call the ledger
+	watch  func(*store.Op)    // is told of each item that was written, of timers and renewals too, which are no events; nil where nobody asks. It is not to call the ledger
 	events map[run.ID][]Event // of each run and each step; nil where nobody asks for them
 	told   int                // how many of them there are
 
@@ -293,19 +293,26 @@ func (l *ledger) inTheWay(r run.Run) (ids []string) {
 	return ids
 }
 
-// noteRun takes what was written of a run.
-func (l *ledger) noteRun(op *store.Op) {
+// recordOf is the record of a run or a step that an operation writes, false where it writes none.
+func recordOf(op *store.Op) (run.Run, bool) {
 	if op.Kind != store.Put {
-		return
+		return run.Run{}, false
 	}
 	of, id, ok := run.IDFromKey(op.Key)
 	if !ok {
-		return
+		return run.Run{}, false
 	}
 	r, ok, err := run.FromItem(of, id, store.Item{Key: op.Key, Version: 1, Value: op.Value})
-	if err != nil || !ok {
+	return r, ok && err == nil
+}
+
+// noteRun takes what was written of a run.
+func (l *ledger) noteRun(op *store.Op) {
+	r, ok := recordOf(op)
+	if !ok {
 		return
 	}
+	id := r.ID
 	a := l.runs[id.Whole()]
 	if id.IsStep() {
 		l.noteStep(a, r)

@@ -20,7 +20,7 @@ type mailbox struct {
 	*local.Queue
 	looked func(context.Context, run.ID) error // is told of each run whose message is received
 	note   noteMessage                         // is told what is done with each message; nil where nobody asks
-	taken  map[string]named                    // where somebody asks: what a message names, by receipt, which is all that a worker elsewhere keeps of it
+	taken  map[string]named                    // what a message names, by receipt, which is all that a worker elsewhere keeps of it; nil where nobody asks
 
 	kept queue.Message // that was kept back by the newest Extend; zero for none
 
@@ -45,7 +45,11 @@ type letter struct {
 }
 
 func newMailbox(now func() time.Time, looked func(context.Context, run.ID) error, note noteMessage) *mailbox {
-	return &mailbox{Queue: local.New(local.Config{Now: now}), looked: looked, note: note, taken: map[string]named{}}
+	m := &mailbox{Queue: local.New(local.Config{Now: now}), looked: looked, note: note}
+	if note != nil {
+		m.taken = map[string]named{}
+	}
+	return m
 }
 
 func (m *mailbox) hold() {

@@ -23,50 +23,76 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// What can go wrong in a demonstration.
+// Faults. Each hits the first attempt.
 const (
-	faultNone     = "none"
-	faultTwice    = "message_twice" // the queue has the message twice
-	faultBefore   = "dies_before"   // the worker dies before it calls the target
-	faultAfter    = "dies_after"    // the worker dies after the effect, and before the target's answer
-	faultAnswer   = "answer_lost"   // the target's answer is lost
-	faultWrite    = "write_lost"    // the end of the attempt is written, and the store's answer is lost
-	faultZombie   = "zombie"        // the worker stands still before its call, until another has made its own
-	faultFirst    = "zombie_first"  // it stands still until another has taken over, and makes its call before that one does
-	faultClocks   = "clocks_jump"   // the clocks of all hosts jump ahead while an attempt is under way, and its message comes again
-	guardNone     = "none"
-	guardKey      = "key"
-	guardFence    = "fence"
-	guardBoth     = "both"
+	faultNone   = "none"
+	faultTwice  = "message_twice" // the queue has the message twice
+	faultBefore = "dies_before"   // the worker dies before it calls the target
+	faultAfter  = "dies_after"    // the worker dies after the effect, and before the target's answer
+	faultAnswer = "answer_lost"   // the target's answer is lost
+	faultWrite  = "write_lost"    // the store writes the end of the attempt, and its answer is lost
+	faultZombie = "zombie"        // the worker stands still before its call, until another worker has made its own
+	faultFirst  = "zombie_first"  // the worker stands still until another has taken over, and makes its call before that one does
+	faultClocks = "clocks_jump"   // the clocks of all hosts jump ahead during the attempt, and its message comes again
+)
+
+// Guards: what the target heeds.
+const (
+	guardNone  = "none"
+	guardKey   = "key"
+	guardFence = "fence"
+	guardBoth  = "both"
+)
+
+// Places of events, beside the workers' own.
+const (
 	laneScheduler = "scheduler"
 	laneStore     = "store"
 	laneQueue     = "queue"
 	laneTarget    = "target"
 )
 
-// The questions that a demonstration answers.
+// Events beside those of messages and workers in events.go, and the states of the run's record.
+const (
+	eventTimer      = "timer_set"
+	eventRenewed    = "renewed"
+	eventAgain      = "written_again"
+	eventWriteLost  = "write_lost"
+	eventCalled     = "called"
+	eventEffect     = "effect"
+	eventRepeated   = "repeated" // the target answers a call under a key under which it has had its effect
+	eventStale      = "stale"    // the target refuses a call with an older fence than it has seen
+	eventAnswered   = "answered"
+	eventAnswerLost = "answer_lost"
+	eventRefused    = "refused" // Belfry refuses a worker
+	eventFroze      = "worker_froze"
+	eventWoke       = "worker_woke"
+	eventClockSet   = "clock_set"
+)
+
+// Values of the fields of a question. The first of each is the default.
 var (
 	OnceGuarantees = []string{string(job.AtLeastOnce), string(job.AtMostOnce)}
 	OnceFaults     = []string{faultNone, faultTwice, faultBefore, faultAfter, faultAnswer, faultWrite, faultZombie, faultFirst, faultClocks}
 	OnceGuards     = []string{guardNone, guardKey, guardFence, guardBoth}
 )
 
-// The times of a demonstration. An attempt is shorter than a third of its lease, but for one that waits for an answer.
+// Times and bounds of a demonstration. Most attempts end before they renew their lease for the first time, after a third of it.
 const (
 	onceCalls   = time.Second                           // from the start of an attempt to its call
-	onceBreaks  = time.Second                           // from the call to what goes wrong meanwhile
+	onceBreaks  = time.Second                           // from the call to the death of the worker, with dies_after
 	onceAnswers = 2 * time.Second                       // from the call to its answer
+	onceWorks   = 20 * time.Second                      // the same, with clocks_jump, and of a zombie's successor: the answer comes after the jump, or after the zombie's call
 	onceTimeout = 10 * time.Second                      // of an attempt
 	onceRetries = 2 * time.Second                       // from a failure to the next attempt
-	onceSleeps  = 45 * time.Second                      // how long a zombie stands still: longer than its lease, until its successor has called and waits for the answer
+	onceSleeps  = 45 * time.Second                      // how long a zombie stands still: beyond the end of its lease, until its successor has called and waits for the answer
+	onceFirst   = 29*time.Second + 500*time.Millisecond // the same with zombie_first: until its successor has started, and has not called
 	onceJumps   = time.Hour                             // how far the clocks jump
-	onceFirst   = 29*time.Second + 500*time.Millisecond // how long one stands still that wakes up between the start and the call of its successor
-	onceWorks   = 20 * time.Second                      // from the call to its answer where they do, and where a zombie is to meet its successor
 	onceJumpsIn = 7 * time.Second                       // from the call to the jump: before the lease is renewed
-	onceAgain   = time.Second                           // from the jump until the queue has the message again, so that somebody looks at the lease
-	onceLasts   = time.Hour                             // the longest demonstration
-	onceRounds  = 1000                                  // the most rounds of one: what is done at an instant before the next look at what is due
-	onceEvents  = 500                                   // the most events of one
+	onceAgain   = time.Second                           // from the jump until the queue has the message again, so that a worker looks at the lease
+	onceLasts   = time.Hour                             // at most, in virtual time
+	onceRounds  = 1000                                  // at most; a round is what is done at an instant before the next look at what is due
+	onceEvents  = 500                                   // at most
 )
 
 // onceBegins is when a demonstration begins, by the clocks of its hosts.
@@ -80,20 +106,20 @@ type once struct {
 	service  service
 	workers  []*hand
 
-	doer     string                      // who does what is being noted: a place
+	doer     string                      // the place of whoever does what is noted next
 	last     run.Run                     // as it was written last
-	sent     int                         // messages
-	letter   func(context.Context) error // has the first message once more; nil before it was sent
-	live     int                         // of them, those that were not deleted
-	settled  bool                        // the message of the run has been deleted since it ended
-	jumped   bool                        // the clocks have
+	sent     int                         // messages that were sent
+	live     int                         // messages that were sent and not deleted
+	letter   func(context.Context) error // has the queue make the first message again; nil before that was sent
+	settled  bool                        // a message was deleted after the run had ended
+	jumped   bool                        // the clocks have jumped
 	lost     bool                        // the answer of a write was lost
-	losing   bool                        // that of the write under way is about to be
+	losing   bool                        // the answer of the write under way is about to be lost
 	renewing bool                        // a lease is being renewed
-	doubling bool                        // the queue makes a message again by itself
-	actions  []action
-	order    int // of actions
-	rounds   int // so far, at all instants
+	doubling bool                        // the queue is making a message again
+	actions  []action                    // to be done, in their order
+	order    int                         // of the newest action
+	rounds   int                         // so far, at all instants
 }
 
 // errEndless ends a demonstration that goes on and on: the scheduler has a bug, or its script has.
@@ -124,18 +150,10 @@ var onceRows = sync.OnceValues(func() ([]wire.OnceRow, error) {
 	return rows, nil
 })
 
-// Demonstrator answers what a server is asked.
-type Demonstrator struct{}
-
-// Once is DemonstrateOnce.
-func (Demonstrator) Once(ctx context.Context, q wire.OnceQuestion) (wire.OncePlan, error) {
-	return DemonstrateOnce(ctx, q)
-}
-
 // DemonstrateOnce plays one run to which something goes wrong, and has the outcomes of all other questions beside it. The error joins an *invalid.Error for each
 // field that is wrong; or it is that of the context, or of a demonstration that went wrong by itself. The same question has the same answer.
 func DemonstrateOnce(ctx context.Context, q wire.OnceQuestion) (wire.OncePlan, error) {
-	q.Guarantee, q.Fault, q.Guard = cmp.Or(q.Guarantee, OnceGuarantees[0]), cmp.Or(q.Fault, faultNone), cmp.Or(q.Guard, guardNone)
+	q.Guarantee, q.Fault, q.Guard = cmp.Or(q.Guarantee, OnceGuarantees[0]), cmp.Or(q.Fault, OnceFaults[0]), cmp.Or(q.Guard, OnceGuards[0])
 	var wrong []error
 	for _, f := range []struct {
 		name, got string
@@ -167,8 +185,7 @@ func playOnce(ctx context.Context, q wire.OnceQuestion) (wire.OncePlan, error) {
 		return wire.OncePlan{}, fmt.Errorf("demonstrate %s, %s, %s: %w", q.Guarantee, q.Fault, q.Guard, err)
 	}
 	o.plan.Outcome.State = o.last.State.String()
-	o.plan.Outcome.Effects, o.plan.Outcome.Calls = o.service.effects, o.service.calls
-	o.plan.Outcome.RefusedCalls = o.service.calls - o.service.effects
+	o.plan.Outcome.Calls, o.plan.Outcome.Effects, o.plan.Outcome.RepeatedCalls, o.plan.Outcome.RefusedCalls = o.service.calls, o.service.effects, o.service.repeated, o.service.refused
 	if n := len(o.plan.Events); n > 0 {
 		o.plan.Lasts = o.plan.Events[n-1].At
 	}
@@ -248,16 +265,6 @@ func (o *once) faultyStore(s store.Store) store.Store {
 		}
 		return storefaulty.Fault{}
 	})
-}
-
-// recordOf is the record of a run that an operation writes, false where it writes none.
-func recordOf(op *store.Op) (run.Run, bool) {
-	of, id, ok := run.IDFromKey(op.Key)
-	if op.Kind != store.Put || !ok {
-		return run.Run{}, false
-	}
-	r, ok, err := run.FromItem(of, id, store.Item{Key: op.Key, Version: 1, Value: op.Value})
-	return r, ok && err == nil
 }
 
 // play goes from one instant to the next, until nothing more is to happen to the run.

@@ -151,11 +151,11 @@ func (o *once) reach(w *hand) {
 // stands has a worker stand still before its call, and then make it.
 func (o *once) stands(w *hand, sleeps time.Duration) {
 	w.frozen = true
-	o.tell(wire.OnceEvent{Event: "worker_froze", From: w.place, Attempt: w.task.Attempt, Fence: w.task.Fence,
+	o.tell(wire.OnceEvent{Event: eventFroze, From: w.place, Attempt: w.task.Attempt, Fence: w.task.Fence,
 		Text: fmt.Sprintf("%s stands still right before its call, as a process does whose host is suspended. It renews no lease.", upper(w.name()))})
 	o.then(w, sleeps, func(context.Context) error {
 		w.frozen = false
-		o.tell(wire.OnceEvent{Event: "worker_woke", From: w.place, Attempt: w.task.Attempt, Fence: w.task.Fence,
+		o.tell(wire.OnceEvent{Event: eventWoke, From: w.place, Attempt: w.task.Attempt, Fence: w.task.Fence,
 			Text: fmt.Sprintf("%s wakes up. It has not noticed that it stood still, and goes on with its call.", upper(w.name()))})
 		o.renewals(w)
 		o.call(w)
@@ -180,7 +180,7 @@ func (o *once) call(w *hand) {
 		return
 	case o.hit(w, faultAnswer):
 		o.then(w, onceAnswers, func(context.Context) error {
-			o.tell(wire.OnceEvent{Event: "answer_lost", From: laneTarget, To: w.place, Attempt: t.Attempt, Fence: t.Fence,
+			o.tell(wire.OnceEvent{Event: eventAnswerLost, From: laneTarget, To: w.place, Attempt: t.Attempt, Fence: t.Fence,
 				Text: fmt.Sprintf("The target's answer is lost on its way. %s waits for it until the timeout.", upper(w.name()))})
 			return nil
 		})
@@ -193,14 +193,14 @@ func (o *once) call(w *hand) {
 		o.after(onceJumpsIn, func(ctx context.Context) error {
 			o.after(onceAgain, o.letter)
 			o.jumped = true
-			o.tell(wire.OnceEvent{Event: "clock_set", From: laneScheduler,
+			o.tell(wire.OnceEvent{Event: eventClockSet, From: laneScheduler,
 				Text: fmt.Sprintf("The clocks of all hosts jump ahead by %s. By these clocks the lease of attempt 1 is over.", schedule.Duration(onceJumps))})
 			return o.line(ctx, Line{Do: Clock, By: onceJumps})
 		})
 	}
 	o.then(w, takes, func(ctx context.Context) error {
-		o.tell(wire.OnceEvent{Event: "answered", From: laneTarget, To: w.place, Attempt: t.Attempt, Fence: t.Fence, Text: fmt.Sprintf("The target answers %s: %s.", w.name(), answer.says)})
-		if answer.refused {
+		o.tell(wire.OnceEvent{Event: eventAnswered, From: laneTarget, To: w.place, Attempt: t.Attempt, Fence: t.Fence, Text: fmt.Sprintf("The target answers %s: %s.", w.name(), answer.says)})
+		if answer.event == eventStale {
 			return o.finish(ctx, w, worker.End{Outcome: run.OutcomeFailed, Failure: target.Reported(target.KindHandler, answer.says, false, 0)})
 		}
 		return o.finish(ctx, w, worker.End{Outcome: run.OutcomeSucceeded})
@@ -230,14 +230,14 @@ func (o *once) finish(ctx context.Context, w *hand, e worker.End) error {
 
 func (o *once) dies(w *hand, when string) {
 	w.dead, w.busy = true, false
-	o.tell(wire.OnceEvent{Event: "worker_died", From: w.place, Attempt: w.task.Attempt, Fence: w.task.Fence,
+	o.tell(wire.OnceEvent{Event: eventDied, From: w.place, Attempt: w.task.Attempt, Fence: w.task.Fence,
 		Text: fmt.Sprintf("%s dies %s. Nobody is told: its lease goes on, and its message stays hidden.", upper(w.name()), when)})
 }
 
 // refuse tells that a worker was refused: the run is not its own.
 func (o *once) refuse(w *hand, fence uint64, attempt int, text string) {
 	o.plan.Outcome.RefusedWorkers++
-	o.tell(wire.OnceEvent{Event: "refused", From: laneScheduler, To: w.place, Attempt: attempt, Fence: fence, Text: text})
+	o.tell(wire.OnceEvent{Event: eventRefused, From: laneScheduler, To: w.place, Attempt: attempt, Fence: fence, Text: text})
 }
 
 // unstarted says why a worker that took a message is not given the run.

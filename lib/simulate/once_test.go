@@ -72,7 +72,11 @@ func TestP5_OnceDemonstrated(t *testing.T) {
 		if got := (counts{o.State, o.Attempts, o.Calls, o.Effects, o.RefusedWorkers}); got != want[name] {
 			t.Errorf("%s: %+v, want %+v", name, got, want[name])
 		}
-		if o.RefusedCalls != o.Calls-o.Effects {
+		stale := 0 // the late call of a worker whose successor has called
+		if r.Question.Guarantee == least && r.Question.Fault == "zombie" && (r.Question.Guard == "fence" || r.Question.Guard == "both") {
+			stale = 1
+		}
+		if o.RefusedCalls != stale || o.RepeatedCalls != o.Calls-o.Effects-stale {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
@@ -104,7 +108,7 @@ func TestP6_FencesOfADemonstration(t *testing.T) {
 			}
 			o := p.Outcome
 			if p.Lasts != last || count["running"] != o.Attempts || count["called"] != o.Calls || count["effect"] != o.Effects || count["refused"] != o.RefusedWorkers ||
-				count["message_taken"] != o.Deliveries || count["stale"]+count["repeated"] != o.RefusedCalls || count["message_sent"] != count["message_deleted"] || count[o.State] != 1 {
+				count["message_taken"] != o.Deliveries || count["stale"] != o.RefusedCalls || count["repeated"] != o.RepeatedCalls || count["message_sent"] != count["message_deleted"] || count[o.State] != 1 {
 				t.Errorf("%s, %s: %v, counted as %+v", guarantee, fault, count, o)
 			}
 			if fault != "write_lost" && fault != "zombie" {

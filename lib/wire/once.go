@@ -24,7 +24,8 @@ type OnceOutcome struct {
 	Attempts       int    `json:"attempts" doc:"attempts that began"`
 	Calls          int    `json:"calls" doc:"how often the target was called"`
 	Effects        int    `json:"effects" doc:"how often the call had an effect"`
-	RefusedCalls   int    `json:"refused_calls" doc:"calls for which the target did nothing: it had done it under the key, or had seen a newer fence for the run"`
+	RepeatedCalls  int    `json:"repeated_calls" doc:"calls that the target answered well and did nothing for: it had done it under their key"`
+	RefusedCalls   int    `json:"refused_calls" doc:"calls that the target refused: it had seen a newer fence for the run. Each call has an effect, is repeated or is refused"`
 	RefusedWorkers int    `json:"refused_workers" doc:"how often Belfry refused a worker, since the run was not its own: when it took a message, began, renewed its lease, or reported the end"`
 }
 

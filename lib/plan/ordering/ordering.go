@@ -37,14 +37,6 @@ const (
 var Usual = wire.OrderQuestion{Messages: 100, Delay: schedule.Duration(10 * time.Second),
 	Service: queueing.Usual.Service, Seed: 1}
 
-// Player answers what a server is asked.
-type Player struct{}
-
-// Order is Play.
-func (Player) Order(ctx context.Context, q wire.OrderQuestion) (wire.OrderPlan, error) {
-	return Play(ctx, q)
-}
-
 func settled(q wire.OrderQuestion) wire.OrderQuestion {
 	q.Messages, q.Delay, q.Seed = cmp.Or(q.Messages, Usual.Messages), cmp.Or(q.Delay, Usual.Delay), cmp.Or(q.Seed, Usual.Seed)
 	q.Service.Kind, q.Service.Mean = cmp.Or(q.Service.Kind, Usual.Service.Kind), cmp.Or(q.Service.Mean, Usual.Service.Mean)

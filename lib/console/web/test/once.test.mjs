@@ -49,7 +49,7 @@ test('a run that goes wrong has the same numbers on the page, in the API and on 
     assert.deepEqual(api, of, what)
     assert.deepEqual(await told(page), of.events.map((e) => e.text), what)
     assert.equal(await page.locator('.sequence svg[aria-hidden]').count(), of.events.length, what)
-    for (const [name, value] of [['Effects', effects], ['Calls', calls], ['Deliveries', of.outcome.deliveries], ['Attempts', of.outcome.attempts], ['Calls refused', of.outcome.refused_calls], ['Workers refused', of.outcome.refused_workers], ['Run', of.outcome.state]]) assert.equal(await fact(page, name), String(value), `${what}: ${name}`)
+    for (const [name, value] of [['Effects', effects], ['Calls', calls], ['Deliveries', of.outcome.deliveries], ['Attempts', of.outcome.attempts], ['Calls repeated', of.outcome.repeated_calls], ['Calls refused', of.outcome.refused_calls], ['Workers refused', of.outcome.refused_workers], ['Run', of.outcome.state]]) assert.equal(await fact(page, name), String(value), `${what}: ${name}`)
     await page.getByText(of.says, { exact: true }).waitFor()
     // All faults and guards under the same guarantee; the one that is shown is marked.
     const rows = of.compare.filter((c) => c.config.guarantee === of.config.guarantee)

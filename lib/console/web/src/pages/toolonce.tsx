@@ -43,6 +43,7 @@ interface Outcome {
   attempts: number
   calls: number
   effects: number
+  repeated_calls: number
   refused_calls: number
   refused_workers: number
 }
@@ -120,7 +121,7 @@ const colours = { ok: 'var(--ok)', bad: 'var(--bad)', warn: 'var(--warn)', odd: 
 const tone = ({ effects, state }: Outcome) => (effects > 1 ? colours.bad : state === 'unknown' ? colours.odd : colours.ok)
 
 function Counts({ of: { outcome: o, says } }: { of: Answer }) {
-  const counts: [string, number][] = [['Deliveries', o.deliveries], ['Attempts', o.attempts], ['Calls', o.calls], ['Calls refused', o.refused_calls], ['Workers refused', o.refused_workers]]
+  const counts: [string, number][] = [['Deliveries', o.deliveries], ['Attempts', o.attempts], ['Calls', o.calls], ['Calls repeated', o.repeated_calls], ['Calls refused', o.refused_calls], ['Workers refused', o.refused_workers]]
   return (
     <section class="page" aria-label="Outcome">
       <p class="waits" style={{ borderColor: tone(o) }}>
