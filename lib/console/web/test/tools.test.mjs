@@ -46,8 +46,15 @@ test('a cron expression: words, fields, fires and other schedulers are those of 
   await page.getByLabel('Time zone').fill('America/Argentina/Buenos_Aires')
   await page.locator('.fires time', { hasText: 'Buenos Aires −03:00' }).first().waitFor()
   await fit('Buenos Aires')
+  // A zone that nobody knows, as one that is half typed, is named, and the page goes on.
+  await page.getByLabel('Time zone').fill('Europe/Berli')
+  await page.locator('.refused', { hasText: 'timezone' }).waitFor()
+  await page.reload()
+  await page.locator('.refused', { hasText: 'timezone' }).waitFor()
+  assert.match(v.errors.splice(0).join(), /^(?:[^,]* status of 422 [^,]*(?:,|$))+$/)
   await page.getByLabel('Time zone').fill(query.timezone)
   await page.locator('.fires time', { hasText: 'Berlin' }).first().waitFor()
+  assert.equal(new URL(page.url()).searchParams.get('from'), '2027-03-26T00:00:00')
   // The caret goes by the keyboard, and the field below it is explained.
   const input = page.getByLabel('Expression')
   await input.focus()

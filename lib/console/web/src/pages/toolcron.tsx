@@ -5,7 +5,7 @@ import { get } from '../api'
 import { FireList } from '../firelist'
 import { quoted } from '../quoted'
 import { to, withQuery } from '../router'
-import { field, typed } from '../time'
+import { field, known, typed } from '../time'
 import { asked, Field, say, useAsked } from '../tool'
 import { Command, Copy, pending, Refused, Waiting } from '../ui'
 import { zones } from '../zones'
@@ -24,7 +24,8 @@ export function Cron() {
   const expr = asked('expr', usual)
   const timezone = asked('timezone', 'UTC')
   const from = asked('from', '')
-  const at = from && typed(from, timezone)
+  const clock = known(timezone) ? timezone : 'UTC' // while a zone is typed, and where the server alone knows it
+  const at = from && typed(from, clock)
   const got = useAsked(`cron ${expr} ${timezone} ${from}`, async (stop) =>
     (await get<Answer>('/cron', { expr, timezone, count: 10, ...(at ? { from: new Date(at).toISOString() } : {}) }, stop)).data)
   const [caret, setCaret] = useState(-1)
@@ -43,8 +44,8 @@ export function Cron() {
           ))}
         </datalist>
         <label>
-          <span>After</span>
-          <input type="datetime-local" step="1" name="from" value={from && at ? field(at, timezone) : ''} onInput={(event) => say('from', event.currentTarget.value, '')} />
+          <span>{clock === timezone ? 'After' : 'After, by UTC'}</span>
+          <input type="datetime-local" step="1" name="from" value={from && at ? field(at, clock) : ''} onInput={(event) => say('from', event.currentTarget.value, '')} />
         </label>
         {shown && (
           <a class="make" href={withQuery(to('new'), { cron: expr, timezone })}>
