@@ -1,7 +1,7 @@
 // The board of a queue: where each message stands, by state and priority. One that comes to stand elsewhere moves there.
 import type { RefObject } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { still } from './tool'
+import { still } from './player'
 
 export const priorities = ['high', 'normal', 'low'] as const
 export const places = ['delayed', 'ready', 'taken'] as const

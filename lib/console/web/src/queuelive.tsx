@@ -5,7 +5,7 @@ import { Board, places, priorities, tell, type Piece, type Place } from './board
 import { useLive } from './live'
 import type { Depth, Page, Queue } from './model'
 import { quoted } from './quoted'
-import { asked, Figure, InTerminal, say } from './tool'
+import { asked, Choice, Figure, InTerminal, say } from './tool'
 import { Ago, Empty, Instant, pending, Refused, RunLink, Waiting } from './ui'
 
 interface Message {
@@ -46,14 +46,7 @@ export function Live() {
   return (
     <>
       <div class="filters">
-        <label>
-          <span>Queue</span>
-          <select name="queue" value={name} onChange={(event) => choose(event.currentTarget.value)}>
-            {[...new Set([...(queues.data ?? []).map((q) => q.name), name])].map((one) => (
-              <option key={one}>{one}</option>
-            ))}
-          </select>
-        </label>
+        <Choice name="queue" label="Queue" value={name} all={Object.fromEntries([...(queues.data ?? []).map((q) => q.name), name].map((one) => [one, one]))} choose={choose} />
         <button type="button" class="act" aria-pressed={paused} onClick={() => setPaused(!paused)}>
           Pause
         </button>

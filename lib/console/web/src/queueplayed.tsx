@@ -2,9 +2,10 @@
 import { useMemo, useRef } from 'preact/hooks'
 import { get } from './api'
 import { Board, places, priorities, tell, type Piece, type Place } from './board'
+import { Player, usePlayer } from './player'
 import { query } from './router'
 import { span } from './time'
-import { Absent, asked, Distribution, Field, Figure, InTerminal, Player, useAsked, usePlayer } from './tool'
+import { Absent, asked, Distribution, Field, Figure, InTerminal, useAsked } from './tool'
 import { pending, Waiting } from './ui'
 
 interface Event {

@@ -1,9 +1,10 @@
 // The way of one run, as the server's own simulation has it: from its timer through the queue to workers and back, until it has succeeded or is a dead letter.
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { post } from './api'
+import { Player, still, usePlayer } from './player'
 import { filter } from './router'
 import { length, span } from './time'
-import { Absent, asked, Field, Player, still, useAsked, usePlayer } from './tool'
+import { Absent, asked, Choice, Field, useAsked } from './tool'
 import { Line, pending, Waiting } from './ui'
 import { layouts, Picture, stands } from './wayframe'
 
@@ -81,16 +82,7 @@ export function Way({ policy, takes }: { policy: Policy; takes: string }) {
     <section class="played" aria-labelledby="way">
       <h2 id="way">The way of one run</h2>
       <div class="filters">
-        <label>
-          <span>What the target does</span>
-          <select name="target" value={end} onChange={(event) => filter({ target: event.currentTarget.value === 'fails' ? undefined : event.currentTarget.value, at: undefined }, true)}>
-            {Object.entries(ends).map(([value, name]) => (
-              <option key={value} value={value}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Choice name="target" label="What the target does" value={end} all={ends} choose={(value) => filter({ target: value === 'fails' ? undefined : value, at: undefined }, true)} />
         {one && <Field name="attempt" label="Which attempt" usual={usual} size={4} />}
       </div>
       <p class="fine">

@@ -3,9 +3,10 @@ import '../app'
 import type { SVGAttributes } from 'preact'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { get } from '../api'
+import { Player, usePlayer } from '../player'
 import { filter, to, withQuery } from '../router'
 import { span } from '../time'
-import { Absent, InTerminal, oneOf, Player, useAsked, usePlayer } from '../tool'
+import { Absent, Choice, InTerminal, oneOf, useAsked } from '../tool'
 import { pending, Waiting } from '../ui'
 
 const guarantees = { at_least_once: 'At least once', at_most_once: 'At most once' }
@@ -76,16 +77,7 @@ export function Once() {
   const got = useAsked('once ' + JSON.stringify(chosen), async (stop) => (await get<Answer>('/plan/once', { ...chosen }, stop)).data)
   const shown = got.data
   const choice = (name: keyof Question, label: string, all: Record<string, string>) => (
-    <label>
-      <span>{label}</span>
-      <select name={name} value={chosen[name]} onChange={(event) => filter({ ...said({ ...chosen, [name]: event.currentTarget.value }), at: undefined }, true)}>
-        {Object.entries(all).map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Choice name={name} label={label} value={chosen[name]} all={all} choose={(value) => filter({ ...said({ ...chosen, [name]: value }), at: undefined }, true)} />
   )
   return (
     <>

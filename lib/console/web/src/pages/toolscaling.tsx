@@ -5,10 +5,11 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { get } from '../api'
 import { Ground, line, moved, place, wide, type Under } from '../chart'
 import { now } from '../clock'
+import { useMarker } from '../player'
 import { filter, query, to, withQuery } from '../router'
 import { meanOf, nice, type Week } from '../stats'
 import { instant, length, parse, short, span, zoneFor } from '../time'
-import { Absent, asked, Distribution, Field, Figure, InTerminal, say, useAsked, useMarker, useWeek } from '../tool'
+import { Absent, asked, Distribution, Field, Figure, InTerminal, say, useAsked, useWeek } from '../tool'
 import { pending, Waiting } from '../ui'
 
 interface Point {
