@@ -3,8 +3,10 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -249,31 +251,47 @@ func (h held) Once(context.Context, wire.OnceQuestion) (wire.OncePlan, error) {
 	return wire.OncePlan{}, nil
 }
 
+// TestOnePlanOfATenantIsMadeAtATime: of every kind that the document has, while one of any kind is being made.
 func TestOnePlanOfATenantIsMadeAtATime(t *testing.T) {
 	planner := held{make(chan struct{}), make(chan struct{})}
 	s := start(t, 0, func(cfg *api.Config) {
 		asking(t, access.GateConfig{})(cfg)
 		cfg.Planner = planner
 	})
-	first, other := make(chan reply), make(chan reply)
-	const retry, queue, capacity, order, once = "/v1/plan/retry", "/v1/plan/queue?workers=1&arrivals=1", "/v1/plan/capacity?runs_per_day=1&schedules=1", "/v1/plan/order?workers=1&arrivals=1", "/v1/plan/once?fault=zombie"
-	ask := func(to chan reply, path, token string) { to <- s.send("GET", path, "", bearing(token)...) }
+	wants := map[string]string{"capacity": "runs_per_day=1&schedules=1", "once": "fault=zombie", "order": "workers=1&arrivals=1", "queue": "workers=1&arrivals=1", "retry": ""}
+	kinds := slices.Sorted(maps.Keys(wants))
+	var paths, served []string
+	for _, kind := range kinds {
+		paths = append(paths, "/v1/plan/"+kind+"?"+wants[kind])
+	}
 	ours, theirs := s.token("default", access.Read), s.token("acme", access.Read)
-	go ask(first, retry, ours)
-	<-planner.began
-	for _, path := range []string{retry, queue, capacity, order, once} {
-		if busy := s.send("GET", path, "", bearing(ours)...).is(429); busy.header.Get("Retry-After") != "1" || into[wire.Problem](busy).Code != "busy" {
-			t.Errorf("Retry-After %q, %s", busy.header.Get("Retry-After"), busy.body)
+	var document struct{ Paths map[string]any }
+	if err := json.Unmarshal(s.send("GET", "/openapi.json", "", bearing(ours)...).is(200).body, &document); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
+		if kind, is := strings.CutPrefix(path, "/v1/plan/"); is {
+			served = append(served, kind)
 		}
 	}
-	go ask(other, queue, theirs) // of another tenant: at once
-	<-planner.began
-	close(planner.end)
-	(<-first).is(200)
-	(<-other).is(200)
-	for _, path := range []string{queue, capacity, order, once} {
-		go ask(first, path, ours)
+	if !slices.Equal(served, kinds) {
+		t.Fatalf("the document has plans of %q, and those of %q are asked for here", served, kinds)
+	}
+	first, other := make(chan reply), make(chan reply)
+	ask := func(to chan reply, path, token string) { to <- s.send("GET", path, "", bearing(token)...) }
+	for i, making := range paths {
+		go ask(first, making, ours)
 		<-planner.began
+		for _, path := range paths {
+			if busy := s.send("GET", path, "", bearing(ours)...).is(429); busy.header.Get("Retry-After") != "1" || into[wire.Problem](busy).Code != "busy" {
+				t.Errorf("%s while %s is made: Retry-After %q, %s", path, making, busy.header.Get("Retry-After"), busy.body)
+			}
+		}
+		go ask(other, paths[(i+1)%len(paths)], theirs) // of another tenant: at once
+		<-planner.began
+		planner.end <- struct{}{}
+		planner.end <- struct{}{}
 		(<-first).is(200)
+		(<-other).is(200)
 	}
 }
