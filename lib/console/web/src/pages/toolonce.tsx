@@ -119,7 +119,7 @@ function Counts({ of: { outcome: o, says } }: { of: Answer }) {
       <p class="waits" style={{ borderColor: tone(o) }}>
         {says}
       </p>
-      <dl class="facts" style={{ gridTemplateColumns: 'repeat(auto-fill, minmax(116px, 1fr))' }}>
+      <dl class="facts" style={{ gridTemplateColumns: 'repeat(auto-fill, minmax(100px, 1fr))' }}>
         <div>
           <dt>Effects</dt>
           <dd>
