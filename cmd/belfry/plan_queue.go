@@ -17,7 +17,7 @@ import (
 
 func (c *cli) planQueue() *cobra.Command {
 	var q wire.QueueQuestion
-	var mean, p99, span, warm time.Duration
+	var mean, p99, every, span, warm time.Duration
 	var svg string
 	cmd := &cobra.Command{
 		Use:   "queue",
@@ -39,10 +39,10 @@ Where each priority has functions of its own, as on AWS, simulate each by itself
 					return misused("--%s: want a number above 0, such as 40 or 1.5k", name)
 				}
 			}
-			if err := refuseZeros(cmd, "batch", "duration", "for", "seed"); err != nil {
+			if err := refuseZeros(cmd, "batch", "duration", "burst-every", "for", "seed"); err != nil {
 				return err
 			}
-			q.Service.Mean, q.Service.P99, q.For = schedule.Duration(mean), schedule.Duration(p99), schedule.Duration(span)
+			q.Service.Mean, q.Service.P99, q.Every, q.For = schedule.Duration(mean), schedule.Duration(p99), schedule.Duration(every), schedule.Duration(span)
 			if cmd.Flags().Changed("warm") {
 				q.Warm = new(schedule.Duration(warm))
 			}
@@ -68,12 +68,13 @@ Where each priority has functions of its own, as on AWS, simulate each by itself
 	lengthFlag(cmd, &mean, "duration", queueing.Usual.Service.Mean.String(), "`DURATION` of a run, on average")
 	cmd.Flags().StringVar(&q.Service.Kind, "distribution", queueing.Usual.Service.Kind, "`KIND` of distribution that durations have: constant, exponential or lognormal")
 	lengthFlag(cmd, &p99, "p99", "0s", "`DURATION` that one run in a hundred exceeds, with --distribution lognormal")
-	shareFlag(cmd, &q.AtOnce, "at-once", "0%", "`SHARE` of each minute's runs that comes in its first second, at one instant; the rest is a Poisson process")
+	shareFlag(cmd, &q.AtOnce, "at-once", "0%", "`SHARE` of the runs that comes in bursts, each at one instant; the rest is a Poisson process")
+	lengthFlag(cmd, &every, "burst-every", queueing.Usual.Every.String(), "`DURATION` from one burst to the next, up to 24h: 1h for a burst at each full hour")
 	shareFlag(cmd, &q.Shares[0], "high", "0%", "`SHARE` of the runs that have high priority")
 	shareFlag(cmd, &q.Shares[2], "low", "0%", "`SHARE` of the runs that have low priority; what is left is normal")
 	wholeFlag(cmd, &q.Batch, "batch", fmt.Sprint(queueing.Usual.Batch), "`NUMBER` of runs that a worker takes at once, up to 10: 10 for a worker function")
 	lengthFlag(cmd, &span, "for", queueing.Usual.For.String(), "`DURATION` that is simulated, 1s to 30d")
-	lengthFlag(cmd, &warm, "warm", "0s", "`DURATION` of the warm-up, which is not counted; a tenth by default, cut to whole minutes with --at-once")
+	lengthFlag(cmd, &warm, "warm", "0s", "`DURATION` of the warm-up, which is not counted; a tenth by default, cut to whole times of --burst-every with --at-once")
 	cmd.Flags().Uint64Var(&q.Seed, "seed", queueing.Usual.Seed, "`SEED` of chance")
 	cmd.Flags().StringVar(&svg, "svg", "", "write the chart to this `FILE`, as a picture for light and dark pages")
 	return cmd
@@ -130,7 +131,11 @@ func (c *cli) showQueue(r wire.QueuePlan) error {
 	}
 	arrivals := "Poisson"
 	if s.AtOnce > 0 {
-		arrivals = percent(s.AtOnce) + " of each minute's at once"
+		each := "minute"
+		if s.Every != queueing.Usual.Every {
+			each = brief(s.Every.Std())
+		}
+		arrivals = percent(s.AtOnce) + " of each " + each + "'s at once"
 	}
 	there := ""
 	if s.From > 0 && s.From < s.Workers {

@@ -45,15 +45,16 @@ type queueQuestion struct {
 	From         int                `query:"from" zero:"allowed" doc:"of the workers, those that are there at the beginning; 0, the default, for all"`
 	Grow         float64            `query:"grow" zero:"allowed" doc:"workers that come in a minute, up to 1000000, until all are there: more than 0 where from is fewer than workers; 0 by default"`
 	Batch        int                `query:"batch" minimum:"1" doc:"runs that a worker takes at once, up to 10; 1 by default"`
-	Arrivals     float64            `query:"arrivals" required:"true" doc:"runs that come in a second, on average over a minute"`
-	AtOnce       float64            `query:"at_once" zero:"allowed" doc:"share of each minute's runs, from 0 to 1, that comes in its first second, at one instant; the rest is a Poisson process; 0 by default"`
+	Arrivals     float64            `query:"arrivals" required:"true" doc:"runs that come in a second, on average from one burst to the next"`
+	AtOnce       float64            `query:"at_once" zero:"allowed" doc:"share of the runs, from 0 to 1, that comes in bursts, each at one instant; the rest is a Poisson process; 0 by default"`
+	Every        schedule.Duration  `query:"burst_every" doc:"time from one burst to the next, up to 24h, with the first at the beginning: 1m, the default, for one at each full minute, 1h for one at each full hour"`
 	Duration     schedule.Duration  `query:"duration" doc:"mean duration of a run; 200ms by default"`
 	Distribution string             `query:"distribution" enum:"constant,exponential,lognormal" doc:"distribution of durations; constant by default"`
 	P99          schedule.Duration  `query:"p99" zero:"allowed" doc:"duration that one run in a hundred exceeds, with distribution=lognormal"`
 	High         float64            `query:"high" zero:"allowed" doc:"share of the runs, from 0 to 1, that have high priority; 0 by default"`
 	Low          float64            `query:"low" zero:"allowed" doc:"share of the runs that have low priority; what is left is normal; 0 by default"`
 	For          schedule.Duration  `query:"for" doc:"time that is simulated, 1s to 30d, in which at most 2 million runs may come; 10m by default"`
-	Warm         *schedule.Duration `query:"warm" zero:"allowed" doc:"warm-up: time at the beginning that the totals leave out; a tenth of it by default, cut to whole minutes with at_once above 0"`
+	Warm         *schedule.Duration `query:"warm" zero:"allowed" doc:"warm-up: time at the beginning that the totals leave out; a tenth of it by default, cut to whole periods of burst_every with at_once above 0"`
 	Seed         uint64             `query:"seed" minimum:"1" doc:"seed of all chance: the same one gives the same answer; 1 by default"`
 }
 
@@ -110,7 +111,7 @@ func (a *api) plans() {
 		summary: "Simulate a queue with workers: how deep it gets, how busy they are, and how long runs wait, over time"},
 		func(ctx context.Context, p *queueQuestion) (wire.QueuePlan, error) {
 			return a.Planner.Queue(ctx, wire.QueueQuestion{
-				Workers: p.Workers, From: p.From, Grow: p.Grow, Batch: p.Batch, Rate: p.Arrivals, AtOnce: p.AtOnce,
+				Workers: p.Workers, From: p.From, Grow: p.Grow, Batch: p.Batch, Rate: p.Arrivals, AtOnce: p.AtOnce, Every: p.Every,
 				Service: wire.QueueService{Kind: p.Distribution, Mean: p.Duration, P99: p.P99},
 				Shares:  [3]float64{0: p.High, 2: p.Low}, For: p.For, Warm: p.Warm, Seed: p.Seed,
 			})

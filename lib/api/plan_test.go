@@ -59,8 +59,8 @@ func TestAQueueIsPlanned(t *testing.T) {
 	s := start(t, 0, planned)
 	for query, q := range map[string]wire.QueueQuestion{
 		"workers=5&arrivals=20": {Workers: 5, Rate: 20},
-		"workers=40&from=5&grow=30&batch=10&arrivals=150.5&at_once=0.6&duration=300ms&distribution=lognormal&p99=1s&high=0.1&low=0.3&for=5m&warm=0s&seed=9223372036854775807": {
-			Workers: 40, From: 5, Grow: 30, Batch: 10, Rate: 150.5, AtOnce: 0.6, Service: wire.QueueService{Kind: queueing.Lognormal, Mean: schedule.Duration(300 * time.Millisecond), P99: schedule.Duration(time.Second)},
+		"workers=40&from=5&grow=30&batch=10&arrivals=150.5&at_once=0.6&burst_every=1h&duration=300ms&distribution=lognormal&p99=1s&high=0.1&low=0.3&for=5m&warm=0s&seed=9223372036854775807": {
+			Workers: 40, From: 5, Grow: 30, Batch: 10, Rate: 150.5, AtOnce: 0.6, Every: schedule.Duration(time.Hour), Service: wire.QueueService{Kind: queueing.Lognormal, Mean: schedule.Duration(300 * time.Millisecond), P99: schedule.Duration(time.Second)},
 			Shares: [3]float64{0: 0.1, 2: 0.3}, For: schedule.Duration(5 * time.Minute), Warm: new(schedule.Duration), Seed: math.MaxInt64},
 	} {
 		made, err := queueing.Simulate(t.Context(), q, queueing.Most)
@@ -83,7 +83,7 @@ func TestAQueueIsPlanned(t *testing.T) {
 		{"workers=5&arrivals=1e999", "arrivals", "malformed", 400}, {"workers=5&arrivals=5&distribution=normal", "distribution", "malformed", 400}, {"workers=5&arrivals=5&duration=0s", "duration", "invalid", 422},
 		{"workers=5&arrivals=5&warm=-1s", "warm", "malformed", 400}, {"workers=1000001&arrivals=5", "workers", "invalid", 422}, {"workers=-1&arrivals=5", "workers", "invalid", 422}, {"workers=5&arrivals=-5", "arrivals", "invalid", 422},
 		{"workers=5&arrivals=5&from=6", "from", "invalid", 422}, {"workers=5&arrivals=5&from=-1", "from", "invalid", 422}, {"workers=5&arrivals=5&grow=5", "grow", "invalid", 422}, {"workers=5&arrivals=5&from=4", "grow", "invalid", 422}, {"workers=5&arrivals=5&low=1.1", "low", "invalid", 422}, {"workers=5&arrivals=5&batch=11", "batch", "invalid", 422},
-		{"workers=5&arrivals=5&at_once=1.01", "at_once", "invalid", 422}, {"workers=5&arrivals=5&high=0.6&low=0.5", "high", "invalid", 422}, {"workers=5&arrivals=5&distribution=lognormal", "p99", "invalid", 422},
+		{"workers=5&arrivals=5&at_once=1.01", "at_once", "invalid", 422}, {"workers=5&arrivals=5&at_once=0.5&burst_every=30s", "burst_every", "invalid", 422}, {"workers=5&arrivals=5&burst_every=25h", "burst_every", "invalid", 422}, {"workers=5&arrivals=5&high=0.6&low=0.5", "high", "invalid", 422}, {"workers=5&arrivals=5&distribution=lognormal", "p99", "invalid", 422},
 		{"workers=5&arrivals=5&p99=1s", "p99", "invalid", 422}, {"workers=5&arrivals=5&for=31d", "for", "invalid", 422}, {"workers=5&arrivals=5&for=10s&warm=10s", "warm", "invalid", 422},
 		{"workers=1&arrivals=10000&for=1h", "for", "invalid", 422}, {"workers=1000000&arrivals=10000000&at_once=1&for=1s", "arrivals", "invalid", 422},
 	} {

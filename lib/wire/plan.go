@@ -62,8 +62,9 @@ type QueueQuestion struct {
 	From    int                `json:"from" doc:"of the workers, those that are there at the beginning; 0 for all"`
 	Grow    float64            `json:"grow" doc:"workers that come in a minute, until all are there; more than 0 where from is fewer than workers"`
 	Batch   int                `json:"batch" doc:"runs that a worker takes at once"`
-	Rate    float64            `json:"rate" doc:"arrivals a second, over a minute"`
-	AtOnce  float64            `json:"at_once" doc:"share of each minute's runs that comes in its first second, at one instant; the rest is a Poisson process"`
+	Rate    float64            `json:"rate" doc:"arrivals a second, on average from one burst to the next"`
+	AtOnce  float64            `json:"at_once" doc:"share of the runs that comes in bursts, each at one instant; the rest is a Poisson process"`
+	Every   schedule.Duration  `json:"burst_every" doc:"time from one burst to the next; the first is at the beginning"`
 	Service QueueService       `json:"service"`
 	Shares  [3]float64         `json:"shares" doc:"of the runs with high, normal and low priority; together 1. Normal is what the others leave"`
 	For     schedule.Duration  `json:"for" doc:"time that is simulated"`

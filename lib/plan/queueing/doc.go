@@ -2,7 +2,7 @@
 //
 // # The model
 //
-// Runs arrive by a Poisson process, or a share of each minute's at its first second. Each has a priority and waits in its line; lines are
+// Runs arrive by a Poisson process, or a share of each minute's, or hour's, at its first instant. Each has a priority and waits in its line; lines are
 // served by the turns of the real queues (queue.Turns), first come, first served within one. A worker that is free takes up to a batch at
 // once and is busy until the slowest of them has ended, as a worker function is; with a batch of one it is a slot of `belfry worker`.
 // Durations are constant, exponential or lognormal.

@@ -27,7 +27,7 @@ const (
 
 // Usual is what a question has that says no more than how many workers there are and how many runs come.
 var Usual = wire.QueueQuestion{Batch: 1, Service: wire.QueueService{Kind: Constant, Mean: schedule.Duration(200 * time.Millisecond)},
-	For: schedule.Duration(10 * time.Minute), Seed: 1}
+	Every: schedule.Duration(time.Minute), For: schedule.Duration(10 * time.Minute), Seed: 1}
 
 // Bounded answers what a server is asked.
 type Bounded struct{}
@@ -37,16 +37,16 @@ func (Bounded) Queue(ctx context.Context, q wire.QueueQuestion) (wire.QueuePlan,
 	return Simulate(ctx, q, MostServed)
 }
 
-// settled gives a question its defaults. A tenth of the time is not counted, in which the queue fills. Where runs come in bursts it is whole minutes:
+// settled gives a question its defaults. A tenth of the time is not counted, in which the queue fills. Where runs come in bursts it ends before one:
 // of a burst that is not counted, no work may be left in what is.
 func settled(q wire.QueueQuestion) wire.QueueQuestion {
 	q.Batch, q.Service.Kind, q.Service.Mean = cmp.Or(q.Batch, Usual.Batch), cmp.Or(q.Service.Kind, Usual.Service.Kind), cmp.Or(q.Service.Mean, Usual.Service.Mean)
-	q.For, q.Seed = cmp.Or(q.For, Usual.For), cmp.Or(q.Seed, Usual.Seed)
+	q.Every, q.For, q.Seed = cmp.Or(q.Every, Usual.Every), cmp.Or(q.For, Usual.For), cmp.Or(q.Seed, Usual.Seed)
 	q.Shares[1] = max(0, 1-q.Shares[0]-q.Shares[2]) // 0.9 and 0.1 leave a little less than nothing
 	if q.Warm == nil {
 		q.Warm = new(q.For / 10)
 		if q.AtOnce > 0 {
-			*q.Warm = schedule.Duration(q.Warm.Std().Truncate(time.Minute))
+			*q.Warm = schedule.Duration(q.Warm.Std().Truncate(q.Every.Std()))
 		}
 	}
 	return q
@@ -86,6 +86,10 @@ func check(c wire.QueueQuestion, most float64) error {
 		return ok
 	}
 	share := isShare("at_once", c.AtOnce)
+	every := c.Every.Std() >= time.Minute && c.Every.Std() <= 24*time.Hour
+	if !every {
+		refuse("burst_every", c.Every.String(), "1m to 24h, such as 1m for a burst at each full minute or 1h for one at each full hour")
+	}
 	errs = append(errs, CheckService(c.Service))
 	high, low := c.Shares[0], c.Shares[2]
 	if first, last := isShare("high", high), isShare("low", low); first && last && high+low > 1+slack {
@@ -94,15 +98,15 @@ func check(c wire.QueueQuestion, most float64) error {
 	span := c.For.Std()
 	if span < time.Second || span > 30*24*time.Hour {
 		refuse("for", c.For.String(), "1s to 30d")
-	} else if rate && share && arrivals(c, span.Seconds()) > most {
+	} else if rate && share && every && arrivals(c, span.Seconds()) > most {
 		if longest := longest(c, most).Truncate(time.Second); longest > 0 {
 			refuse("for", c.For.String(), fmt.Sprintf("%s at the most: for longer, more than %g million runs come", longest, most/1e6))
 		} else {
 			bursts := ""
 			if c.AtOnce > 0 {
-				bursts = ", or fewer of a minute's runs at once"
+				bursts = ", or fewer of the runs at once"
 			}
-			refuse("arrivals", fmt.Sprintf("%.0f", c.Rate), fmt.Sprintf("at most %.0f a second%s: more than %g million come within a second", math.Floor(most/arrivals(wire.QueueQuestion{Rate: 1, AtOnce: c.AtOnce}, 1)), bursts, most/1e6))
+			refuse("arrivals", fmt.Sprintf("%.0f", c.Rate), fmt.Sprintf("at most %.0f a second%s: more than %g million come within a second", math.Floor(most/arrivals(wire.QueueQuestion{Rate: 1, AtOnce: c.AtOnce, Every: c.Every}, 1)), bursts, most/1e6))
 		}
 	}
 	if warm := c.Warm.Std(); warm < 0 || warm >= span {
@@ -114,18 +118,20 @@ func check(c wire.QueueQuestion, most float64) error {
 // grows tells whether some of the workers come later.
 func grows(c wire.QueueQuestion) bool { return c.From > 0 && c.From < c.Workers }
 
-// arrivals is how many runs come in so many seconds, on average. A minute that has begun has its burst.
+// period is how many seconds lie between two bursts.
+func period(c wire.QueueQuestion) float64 { return c.Every.Std().Seconds() }
+
+// arrivals is how many runs come in so many seconds, on average. A period that has begun has its burst.
 func arrivals(c wire.QueueQuestion, seconds float64) float64 {
-	return c.Rate * ((1-c.AtOnce)*seconds + c.AtOnce*minute*math.Ceil(seconds/minute))
+	return c.Rate * ((1-c.AtOnce)*seconds + c.AtOnce*period(c)*math.Ceil(seconds/period(c)))
 }
 
 // longest is the longest time in which no more than so many runs come.
 func longest(c wire.QueueQuestion, most float64) time.Duration {
-	minutes := math.Floor(most / (c.Rate * minute))
-	seconds := minutes * minute
-	// What comes of the next minute: its burst, and then the others one by one.
+	seconds := math.Floor(most/(c.Rate*period(c))) * period(c)
+	// What comes of the next period: its burst, and then the others one by one.
 	if spread := c.Rate * (1 - c.AtOnce); spread > 0 {
-		seconds += max(0, most-arrivals(c, seconds)-c.Rate*minute*c.AtOnce) / spread
+		seconds += max(0, most-arrivals(c, seconds)-c.Rate*period(c)*c.AtOnce) / spread
 	}
 	return time.Duration(seconds * float64(time.Second))
 }
@@ -133,7 +139,7 @@ func longest(c wire.QueueQuestion, most float64) time.Duration {
 // points is of how many stretches a result tells.
 const points = 240
 
-// minute is what bursts repeat by.
+// minute is what workers that come are counted by.
 const minute = 60.0
 
 // slack is how far from another a number may be that is meant to be the same.
@@ -257,10 +263,10 @@ func (s *simulation) leaves() { s.busy.pop() }
 // arrive takes what comes at an instant.
 func (s *simulation) arrive(at float64) {
 	if s.burst <= s.single {
-		s.owed += s.Rate * minute * s.AtOnce
+		s.owed += s.Rate * period(s.QueueQuestion) * s.AtOnce
 		n := int(s.owed)
 		s.owed -= float64(n)
-		s.burst += minute
+		s.burst += period(s.QueueQuestion)
 		for range n {
 			s.join(at)
 		}

@@ -178,6 +178,26 @@ func TestABurstWaitsByHand(t *testing.T) {
 	}
 }
 
+// TestABurstAtEachFullHour: half of an hour's runs come at its beginning, and ten a second start until the queue is empty again; the others come one by one.
+func TestABurstAtEachFullHour(t *testing.T) {
+	q := wire.QueueQuestion{Workers: 10, Rate: 1, AtOnce: 0.5, Every: 3600 * second, Service: wire.QueueService{Kind: queueing.Constant, Mean: second}, For: 2 * 3600 * second}
+	r := simulated(t, q)
+	near(t, "arrived", float64(r.Arrived), 7200, 0.03)
+	near(t, "deepest", float64(r.Deepest), 1790, 0.005)
+	near(t, "longest wait", r.Wait.Max, 180, 0.1) // 1,800 of the burst and those that come meanwhile, ten a second, first come, first served
+	for _, p := range r.Series {
+		if since := math.Mod(p.At, 3600); p.Deepest > 200 != (since < 180) {
+			t.Errorf("%g s after the full hour %d wait", since, p.Deepest)
+		}
+	}
+	for span, warm := range map[schedule.Duration]schedule.Duration{2 * 3600 * second: 0, 12 * 3600 * second: 3600 * second} { // no burst is counted in part
+		q.For = span
+		if got := *simulated(t, q).Question.Warm; got != warm {
+			t.Errorf("of %s %s are not counted", span, got)
+		}
+	}
+}
+
 // TestWorkersThatComeByHand: one is there, one more comes each second, until there are four; each takes a second for a run.
 func TestWorkersThatComeByHand(t *testing.T) {
 	c := wire.QueueQuestion{Workers: 4, From: 1, Grow: 60, Batch: 1, Rate: 0.5, AtOnce: 1, Service: wire.QueueService{Kind: queueing.Constant, Mean: second},
@@ -321,6 +341,7 @@ func TestBadInputNamesItsField(t *testing.T) {
 		"batch":        func(c *wire.QueueQuestion) { c.Batch = 11 },
 		"arrivals":     func(c *wire.QueueQuestion) { c.Rate = math.NaN() },
 		"at_once":      func(c *wire.QueueQuestion) { c.AtOnce = 1.2 },
+		"burst_every":  func(c *wire.QueueQuestion) { c.Every = 30 * second },
 		"distribution": func(c *wire.QueueQuestion) { c.Service.Kind = "normal" },
 		"duration":     func(c *wire.QueueQuestion) { c.Service.Mean = 25 * 3600 * second },
 		"p99": func(c *wire.QueueQuestion) {
@@ -353,7 +374,7 @@ func TestNoMoreArriveThanAreAllowed(t *testing.T) {
 		{1000, 1, 33*time.Minute + time.Second, "for", "33m0s at the most"},
 		{1000, 0.5, 33*time.Minute + 30*time.Second, "for", "33m0s at the most"},
 		{1000, 0.1, 40 * time.Minute, "for", "33m15s at the most"}, // 33 minutes, and what comes of the next one behind its burst
-		{10_000_000, 1, time.Second, "arrivals", "at most 33333 a second, or fewer of a minute's runs at once"},
+		{10_000_000, 1, time.Second, "arrivals", "at most 33333 a second, or fewer of the runs at once"},
 		{10_000_000, 0, time.Second, "arrivals", "at most 2000000 a second: more"},
 	} {
 		q := wire.QueueQuestion{Workers: 1_000_000, Rate: c.rate, AtOnce: c.atOnce, For: schedule.Duration(c.span)}
@@ -383,7 +404,7 @@ func TestNoMoreArriveThanAreAllowed(t *testing.T) {
 func TestWhatIsLeftOutHasItsDefault(t *testing.T) {
 	r := simulated(t, wire.QueueQuestion{Workers: 50, Rate: 20})
 	want := wire.QueueQuestion{Workers: 50, Batch: 1, Rate: 20, Service: wire.QueueService{Kind: "constant", Mean: second / 5}, Shares: [3]float64{0, 1, 0},
-		For: 600 * second, Warm: new(60 * second), Seed: 1}
+		Every: 60 * second, For: 600 * second, Warm: new(60 * second), Seed: 1}
 	if !reflect.DeepEqual(r.Question, want) {
 		t.Errorf("%+v", r.Question)
 	}

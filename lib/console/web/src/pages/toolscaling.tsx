@@ -65,12 +65,15 @@ const dials = [
   { name: 'workers', label: 'Workers', usual: '50', stops: texts(whole) },
   { name: 'arrivals', label: 'Arrivals, runs/s', usual: '200', stops: texts(decades(0.1, 10_000)) },
   { name: 'duration', label: 'Mean duration', usual: '200ms', stops: durations },
-  { name: 'at_once', label: 'Share at each full minute', usual: '0', stops: texts(Array.from({ length: 21 }, (_, i) => Number((i * 0.05).toFixed(2)))) },
+  { name: 'at_once', label: 'Share that comes in bursts', usual: '0', stops: texts(Array.from({ length: 21 }, (_, i) => Number((i * 0.05).toFixed(2)))) },
+  { name: 'burst_every', label: 'A burst comes every', usual: '1m', stops: ['1m', '5m', '15m', '1h', '6h', '1d'] },
   { name: 'batch', label: 'Runs a worker takes at once', usual: '1', stops: texts(Array.from({ length: 10 }, (_, i) => i + 1)) },
   { name: 'from', label: 'Workers at first, 0 for all', usual: '0', stops: texts([0, ...whole]) },
   { name: 'grow', label: 'Workers that come, a minute', usual: '0', stops: texts([0, ...whole]) },
   { name: 'for', label: 'Time', usual: '10m', stops: [...times('s', 10, 30), ...times('m', 1, 2, 3, 5, 10, 20, 30), ...times('h', 1, 2, 3, 6, 12), '1d'] },
 ]
+// Dials that say nothing while another one is 0.
+const needs: Record<string, string> = { grow: 'from', burst_every: 'at_once' }
 const others = [
   { name: 'high', label: 'Share of high priority', usual: '0' },
   { name: 'low', label: 'Share of low priority', usual: '0' },
@@ -92,7 +95,7 @@ export function Scaling() {
   return (
     <>
       <div class="dials">
-        {dials.map((d) => (d.name !== 'grow' || asked('from', '0') !== '0' || query.value.has('grow')) && <Dial key={d.name} {...d} />)}
+        {dials.map((d) => (!(d.name in needs) || asked(needs[d.name] ?? '', '0') !== '0' || query.value.has(d.name)) && <Dial key={d.name} {...d} />)}
         <Distribution usual="200ms">
           <Dial name="p99" label="One run in a hundred takes longer than" usual="" stops={durations} />
         </Distribution>
