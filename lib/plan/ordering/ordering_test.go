@@ -135,10 +135,10 @@ func TestTheOrderIsThatOfTheQueue(t *testing.T) {
 			case e.Event == wire.OrderReady:
 				unseen = append(unseen, e)
 			case e.Event == wire.OrderSent:
+				see()
 				if e.Due == nil {
 					lines[e.Priority] = append(lines[e.Priority], e.Message)
 				}
-				see()
 			case e.Event == wire.OrderTaken:
 				see()
 				turn := string(queue.Priorities[queue.Turns[takes%len(queue.Turns)]])
