@@ -186,6 +186,25 @@ func TestLatenessCountsEachStartOnce(t *testing.T) {
 	gone(t, folder)
 }
 
+// The second of a burst comes before all was asked for: it is asked for anew, further ahead.
+func TestABurstThatIsAskedForTooSlowlyBeginsAnew(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "bench")
+	var told, jumped atomic.Int64
+	h := hostOf(folder, &told)
+	h.Now = func() time.Time { return time.Now().Add(time.Duration(jumped.Load())) }
+	h.Tell = func(what string, _ int) (func(int), func()) {
+		if what == "asking for what is due in one second" {
+			jumped.CompareAndSwap(0, int64(time.Hour))
+		}
+		return func(int) {}, func() {}
+	}
+	r, err := bench.Lateness{For: time.Second, Burst: 24, Workers: 20}.Run(t.Context(), h)
+	if err != nil || r.Burst == nil || r.Burst.Runs != 24 {
+		t.Fatalf("got %+v: %v", r.Burst, err)
+	}
+	gone(t, folder)
+}
+
 // For the same number due, a tick asks the same of the store, however many schedules there are; and what was in flight in a process
 // that was killed runs in the next.
 func TestScaleCountsTheSameAtEverySize(t *testing.T) {
